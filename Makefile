@@ -1,0 +1,64 @@
+# Everything is built and run inside .venv; `make help` lists the commands.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip -q --disable-pip-version-check
+SOURCES := pyproject.toml CMakeLists.txt $(shell find native src/powersketch \
+    -type f -not -path '*/__pycache__/*' -not -name '.*' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
+	@echo "make test    build, then run the linters, the tests and the documentation's examples"
+	@echo "make lint    run the linters, the type checker and the layer contract only"
+	@echo "make bench   build, then measure against other libraries and the machine's limits"
+	@echo "make clean   remove everything that make created, the environment included"
+	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py
+
+test: lint
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q tests
+	$(BIN)/python -m pytest -q --doctest-modules --pyargs powersketch
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11 or newer, or run make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is $$($(PYTHON) --version 2>&1), Python 3.11 or newer is needed: run make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "error: $(PYTHON) cannot create environments: install its venv module (Debian: package python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || { echo "error: $(PYTHON) has no C headers: install them (Debian: package python3-dev)" >&2; exit 1; }
+	@command -v $(CXX) >/dev/null || command -v c++ >/dev/null || command -v clang++ >/dev/null || { echo "error: no C++ compiler found: install g++ (Debian: package g++)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Without build isolation the build directory is kept between builds, so only changed files compile.
+$(VENV)/.build-tools: $(VENV)/.created
+	$(PIP) install 'scikit-build-core>=0.10' 'nanobind>=2.0' cmake ninja
+	@touch $@
+
+# An editable install maps files when it is made, hence the dependence on every source file.
+$(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
+	$(PIP) install --no-build-isolation -e '.[test,demo]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(PIP) install --no-build-isolation -e '.[bench]'
+	@touch $@
