@@ -1,0 +1,88 @@
+// Plain descriptions of the work the kernels do: shared by every instruction set, no code.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace powersketch {
+
+// Rows of a matrix: element (i, j) is data[i * stride + j].
+template <class T> struct Rows {
+    T *data;
+    std::size_t stride;
+    T *row(std::size_t i) const { return data + i * stride; }
+};
+
+// Rows of a compressed sparse matrix; row i is entries indptr[i] .. indptr[i + 1].
+template <class T, class I> struct SparseRows {
+    const T *values;
+    const I *columns;
+    const std::int64_t *indptr;
+};
+
+// Subsampled randomised Hadamard transform: scale * (H D x)[indices], x padded to `padded`.
+template <class T> struct SrhtPlan {
+    std::size_t columns; // length of x
+    std::size_t padded;  // power of two, >= columns
+    std::size_t size;    // number of sampled coordinates
+    const T *signs;      // `columns` entries of +-1
+    const std::int32_t *indices;
+    T scale;
+};
+
+// TensorSRHT (Definition 2.7 of the paper): scale * (H D1 a)[first] * (H D2 b)[second].
+template <class T> struct PairPlan {
+    std::size_t length; // power of two, the longest operand
+    const T *signs_first, *signs_second;
+    const std::int32_t *first, *second; // `length` index pairs
+};
+
+// One application of S: registers[target][:size] = S(registers[left] x registers[right]).
+struct PairStep {
+    std::int32_t left, right, target, size;
+};
+
+// One block of features: `size` coordinates of a register from `start` on, written at column
+// `offset` of the output. Blocks of different degrees take different rows of S, or their errors
+// would add up instead of averaging out.
+struct OutputBlock {
+    std::int32_t source, start, size, offset;
+};
+
+enum class Leaf { identity, srht };
+
+// Algorithm 1 and its relatives: a leaf, then a straight-line program of pair products.
+template <class T> struct ChainPlan {
+    Leaf leaf;
+    SrhtPlan<T> base;        // for Leaf::identity only `columns` and `padded` matter
+    std::size_t leaf_length; // power of two
+    const T *leaf_shift;     // `leaf_length` entries or null: the leaf of a fixed direction
+    PairPlan<T> pair;
+    const PairStep *steps;
+    std::size_t step_count;
+    const OutputBlock *outputs;
+    const std::int32_t *output_after; // the number of steps after which a block is written
+    std::size_t output_count;
+    std::size_t register_count;
+    bool preserve_norms;
+};
+
+// What changes from row to row: x -> row_scale * x + row_shift * direction, block scales.
+template <class T> struct ChainRows {
+    Rows<const T> input;
+    const T *row_scale;
+    const T *row_shift;         // or null
+    const double *block_scales; // rows x output_count
+    Rows<T> output;
+};
+
+// CountSketch and OSNAP: every coordinate is added, with a sign, to `sparsity` buckets, one in
+// each band of the output. The buckets come from a table (2 * bucket + negative) or, with a null
+// table, from a hash of the coordinate's number.
+template <class T> struct ScatterPlan {
+    std::size_t columns, size, sparsity;
+    const std::int32_t *table;
+    std::uint64_t key;
+    T scale;
+};
+
+} // namespace powersketch

@@ -1,0 +1,161 @@
+"""Typed contract of the compiled kernels; arrays are C-contiguous, nothing is converted."""
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Real = TypeVar("_Real", np.float32, np.float64)
+_Index = TypeVar("_Index", np.int32, np.int64)
+_Int32 = NDArray[np.int32]
+_Int64 = NDArray[np.int64]
+_Float64 = NDArray[np.float64]
+
+def instruction_sets() -> list[str]: ...
+def instruction_set() -> str: ...
+def select_instruction_set(name: str) -> None: ...
+def add_peak() -> float: ...
+def fwht(X: NDArray[_Real], out: NDArray[_Real], threads: int) -> None: ...
+def srht(
+    X: NDArray[_Real],
+    signs: NDArray[_Real],
+    indices: _Int32,
+    padded: int,
+    scale: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+def srht_sparse(
+    values: NDArray[_Real],
+    columns: NDArray[_Index],
+    indptr: _Int64,
+    signs: NDArray[_Real],
+    indices: _Int32,
+    padded: int,
+    scale: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+def tensor_srht(
+    A: NDArray[_Real],
+    B: NDArray[_Real],
+    signs_first: NDArray[_Real],
+    signs_second: NDArray[_Real],
+    first: _Int32,
+    second: _Int32,
+    scale: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+def scatter(
+    X: NDArray[_Real],
+    table: _Int32,
+    sparsity: int,
+    scale: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+def scatter_sparse(
+    values: NDArray[_Real],
+    columns: NDArray[_Index],
+    indptr: _Int64,
+    table: _Int32,
+    sparsity: int,
+    scale: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+def scatter_sparse_hashed(
+    values: NDArray[_Real],
+    columns: NDArray[_Index],
+    indptr: _Int64,
+    column_count: int,
+    key: int,
+    sparsity: int,
+    scale: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+def row_moments(
+    X: NDArray[_Real], direction: _Float64, squares: _Float64, dots: _Float64, threads: int
+) -> None: ...
+def row_moments_sparse(
+    values: NDArray[_Real],
+    columns: NDArray[_Index],
+    indptr: _Int64,
+    direction: _Float64,
+    squares: _Float64,
+    dots: _Float64,
+    threads: int,
+) -> None: ...
+def product(
+    X: NDArray[_Real], matrix: NDArray[_Real], out: NDArray[_Real], threads: int
+) -> None: ...
+def product_sparse(
+    values: NDArray[_Real],
+    columns: NDArray[_Index],
+    indptr: _Int64,
+    matrix: NDArray[_Real],
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+
+class PowerChain32:
+    def __init__(
+        self,
+        *,
+        columns: int,
+        padded: int,
+        leaf_signs: NDArray[np.float32],
+        leaf_indices: _Int32,
+        leaf_scale: float,
+        leaf_length: int,
+        leaf_shift: NDArray[np.float32],
+        signs_first: NDArray[np.float32],
+        signs_second: NDArray[np.float32],
+        first: _Int32,
+        second: _Int32,
+        steps: _Int32,
+        outputs: _Int32,
+        registers: int,
+        preserve_norms: bool,
+    ) -> None: ...
+    def apply(
+        self,
+        X: NDArray[np.float32],
+        row_scale: NDArray[np.float32],
+        row_shift: NDArray[np.float32],
+        block_scales: _Float64,
+        out: NDArray[np.float32],
+        threads: int,
+    ) -> bool: ...
+
+class PowerChain64:
+    def __init__(
+        self,
+        *,
+        columns: int,
+        padded: int,
+        leaf_signs: NDArray[np.float64],
+        leaf_indices: _Int32,
+        leaf_scale: float,
+        leaf_length: int,
+        leaf_shift: NDArray[np.float64],
+        signs_first: NDArray[np.float64],
+        signs_second: NDArray[np.float64],
+        first: _Int32,
+        second: _Int32,
+        steps: _Int32,
+        outputs: _Int32,
+        registers: int,
+        preserve_norms: bool,
+    ) -> None: ...
+    def apply(
+        self,
+        X: NDArray[np.float64],
+        row_scale: NDArray[np.float64],
+        row_shift: NDArray[np.float64],
+        block_scales: _Float64,
+        out: NDArray[np.float64],
+        threads: int,
+    ) -> bool: ...

@@ -1,0 +1,131 @@
+"""The compiled kernels behind NumPy-shaped functions: output allocated, dtypes matched."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from powersketch import _native
+from powersketch.native.specs import ChainSpec, PairSpec, Real, Rows, ScatterSpec, SrhtSpec
+
+NO_INDICES = np.empty(0, dtype=np.int32)
+
+
+def _csr(X: Any) -> tuple[Real, NDArray[Any], NDArray[np.int64]]:
+    return X.data, X.indices, X.indptr.astype(np.int64)
+
+
+def fwht(X: Real, padded: int, *, threads: int = 1) -> Real:
+    """Return H x for every row x of X padded with zeros, H the unnormalised Hadamard matrix."""
+    out = np.empty((X.shape[0], padded), dtype=X.dtype)
+    _native.fwht(X, out, threads)
+    return out
+
+
+def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
+    """Return scale · (H D x)[indices] for every row; X may have fewer columns than D."""
+    out = np.empty((X.shape[0], len(spec.indices)), dtype=X.dtype)
+    signs = spec.signs[: X.shape[1]].astype(X.dtype)
+    if sp.issparse(X):
+        values, columns, indptr = _csr(X)
+        _native.srht_sparse(
+            values, columns, indptr, signs, spec.indices, spec.padded, spec.scale, out, threads
+        )
+    else:
+        _native.srht(X, signs, spec.indices, spec.padded, spec.scale, out, threads)
+    return out
+
+
+def tensor_srht(A: Real, B: Real, spec: PairSpec, *, threads: int = 1) -> Real:
+    """Return S(a ⊗ b) for every pair of rows, S the TensorSRHT of `spec`."""
+    out = np.empty((A.shape[0], len(spec.first)), dtype=A.dtype)
+    scale = 1.0 / np.sqrt(len(spec.first))
+    signs = spec.signs_first.astype(A.dtype), spec.signs_second.astype(A.dtype)
+    _native.tensor_srht(A, B, *signs, spec.first, spec.second, scale, out, threads)
+    return out
+
+
+def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:
+    """Return scale · (signed sums of the coordinates of every row)."""
+    out = np.empty((X.shape[0], spec.size), dtype=X.dtype)
+    table = spec.table[: X.shape[1]].reshape(-1)
+    copies, scale = spec.sparsity, spec.scale
+    if not sp.issparse(X):
+        _native.scatter(X, table, copies, scale, out, threads)
+        return out
+    values, columns, indptr = _csr(X)
+    if spec.key is None:
+        _native.scatter_sparse(values, columns, indptr, table, copies, scale, out, threads)
+    else:
+        _native.scatter_sparse_hashed(
+            values, columns, indptr, X.shape[1], spec.key, copies, scale, out, threads
+        )
+    return out
+
+
+def row_moments(
+    X: Rows, direction: NDArray[np.float64], *, threads: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ‖x‖² and ⟨x, direction⟩ of every row, summed in double precision."""
+    squares, dots = np.empty(X.shape[0]), np.empty(X.shape[0])
+    if sp.issparse(X):
+        _native.row_moments_sparse(*_csr(X), direction, squares, dots, threads)
+    else:
+        _native.row_moments(X, direction, squares, dots, threads)
+    return squares, dots
+
+
+def product(X: Rows, matrix: Real, *, threads: int = 1) -> Real:
+    """Return X @ matrix, each sum taken in the order of the columns of X."""
+    out = np.empty((X.shape[0], matrix.shape[1]), dtype=X.dtype)
+    if sp.issparse(X):
+        _native.product_sparse(*_csr(X), matrix, out, threads)
+    else:
+        _native.product(X, matrix, out, threads)
+    return out
+
+
+class Chain(Protocol):
+    """A chain made ready for one dtype."""
+
+    def apply(
+        self,
+        X: Real,
+        row_scale: Real,
+        row_shift: Real,
+        block_scales: NDArray[np.float64],
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the blocks of every row into `out`; False if a value overflows its dtype.
+
+        The leaf of row i is T(row_scale[i] · x) + row_shift[i] · leaf_shift; block b of row i has
+        norm block_scales[i, b] if norms are preserved, else is multiplied by it.
+        """
+
+
+def make_chain(spec: ChainSpec, dtype: np.dtype[Any]) -> Chain:
+    """Copy the plan into a compiled chain for `dtype`."""
+    cls: Callable[..., Chain] = (
+        _native.PowerChain32 if dtype == np.float32 else _native.PowerChain64
+    )
+    leaf = spec.leaf
+    return cls(
+        columns=spec.columns,
+        padded=leaf.padded if leaf else spec.leaf_length,
+        leaf_signs=(leaf.signs[: spec.columns] if leaf else NO_INDICES).astype(dtype),
+        leaf_indices=leaf.indices if leaf else NO_INDICES,
+        leaf_scale=leaf.scale if leaf else 1.0,
+        leaf_length=spec.leaf_length,
+        leaf_shift=spec.leaf_shift.astype(dtype),
+        signs_first=spec.pair.signs_first.astype(dtype),
+        signs_second=spec.pair.signs_second.astype(dtype),
+        first=spec.pair.first,
+        second=spec.pair.second,
+        steps=spec.steps,
+        outputs=spec.outputs,
+        registers=spec.registers,
+        preserve_norms=spec.preserve_norms,
+    )

@@ -1,0 +1,193 @@
+"""The specification: every kernel in plain NumPy, same arguments and draws as the compiled one.
+
+Sums are taken in the same order as in the compiled kernels, so float64 results agree to the bit,
+except for rows longer than 2**16, which the compiled SRHT transforms in stretches, and for sparse
+rows short enough to be summed directly.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.native.specs import (
+    ChainSpec,
+    PairSpec,
+    Real,
+    Rows,
+    ScatterSpec,
+    SrhtSpec,
+    is_sparse,
+)
+
+
+def _dense(X: Rows) -> Real:
+    dense: Real = X.toarray() if is_sparse(X) else X
+    return dense
+
+
+def _padded(X: Real, length: int) -> Real:
+    return np.pad(X, ((0, 0), (0, length - X.shape[1])))
+
+
+def fwht(X: Real, padded: int, *, threads: int = 1) -> Real:
+    """Return H x for every row x of X padded with zeros, H the unnormalised Hadamard matrix."""
+    del threads
+    result: Real = _padded(X, padded)
+    stride = 1
+    while stride < padded:
+        halves = result.reshape(len(X), -1, 2, stride)
+        a, b = halves[:, :, 0], halves[:, :, 1]
+        result = np.stack([a + b, a - b], axis=2).reshape(len(X), padded)
+        stride *= 2
+    return result
+
+
+def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
+    """Return scale · (H D x)[indices] for every row; X may have fewer columns than D."""
+    del threads
+    dense = _dense(X)
+    signs = spec.signs[: dense.shape[1]].astype(dense.dtype)
+    sampled: Real = fwht(dense * signs, spec.padded)[:, spec.indices]
+    return sampled * dense.dtype.type(spec.scale)
+
+
+def tensor_srht(A: Real, B: Real, spec: PairSpec, *, threads: int = 1) -> Real:
+    """Return S(a ⊗ b) for every pair of rows, S the TensorSRHT of `spec`."""
+    del threads
+    first = fwht(A * spec.signs_first[: A.shape[1]].astype(A.dtype), spec.length)
+    second = fwht(B * spec.signs_second[: B.shape[1]].astype(B.dtype), spec.length)
+    scale = A.dtype.type(1.0 / np.sqrt(len(spec.first)))
+    products: Real = first[:, spec.first] * second[:, spec.second] * scale
+    return products
+
+
+def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:
+    """Return scale · (signed sums of the coordinates of every row)."""
+    del threads
+    dense = _dense(X)
+    out = np.zeros((dense.shape[0], spec.size), dtype=dense.dtype)
+    for column, targets in zip(dense.T, spec.table, strict=False):
+        for target in targets:
+            out[:, target // 2] += -column if target % 2 else column
+    scaled: Real = out * dense.dtype.type(spec.scale)
+    return scaled
+
+
+def _sum_by_eights(values: Real) -> Real:
+    """Sum rows by eight partial sums, position modulo eight, then a tree of additions."""
+    length = -(-values.shape[1] // 8) * 8
+    parts = np.zeros((len(values), 8), dtype=values.dtype)
+    for start in range(0, length, 8):
+        chunk = values[:, start : start + 8]
+        parts[:, : chunk.shape[1]] += chunk
+    even = (parts[:, 0] + parts[:, 4]) + (parts[:, 2] + parts[:, 6])
+    odd = (parts[:, 1] + parts[:, 5]) + (parts[:, 3] + parts[:, 7])
+    total: Real = even + odd
+    return total
+
+
+def row_moments(
+    X: Rows, direction: NDArray[np.float64], *, threads: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ‖x‖² and ⟨x, direction⟩ of every row, summed in double precision."""
+    del threads
+    dense = _dense(X).astype(np.float64)
+    return _sum_by_eights(dense * dense), _sum_by_eights(dense * direction)
+
+
+def product(X: Rows, matrix: Real, *, threads: int = 1) -> Real:
+    """Return X @ matrix, each sum taken in the order of the columns of X."""
+    del threads
+    dense = _dense(X)
+    out = np.zeros((dense.shape[0], matrix.shape[1]), dtype=dense.dtype)
+    for column, matrix_row in zip(dense.T, matrix, strict=True):
+        out += column[:, None] * matrix_row
+    return out
+
+
+class _Register:
+    """Rows whose true values are `values` · `track`; the norms of `values` stay near one."""
+
+    def __init__(self, values: Real, size: int, track: NDArray[np.float64]) -> None:
+        self.values = values
+        self.track = track
+        squares = _sum_by_eights(values[:, :size] * values[:, :size])
+        self.norms = np.sqrt(squares.astype(np.float64))
+
+
+def _inverse_or_zero(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+class ReferenceChain:
+    """Algorithm 1 as a straight-line program, one step after the other on all rows."""
+
+    def __init__(self, spec: ChainSpec, dtype: np.dtype[Any]) -> None:
+        self._spec = spec
+        self._dtype = dtype
+
+    def apply(
+        self,
+        X: Real,
+        row_scale: Real,
+        row_shift: Real,
+        block_scales: NDArray[np.float64],
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the blocks of every row into `out`; False if a value overflows its dtype."""
+        del threads
+        spec = self._spec
+        registers = {0: self._leaf(X, row_scale, row_shift)}
+        representable = True
+        for done in range(len(spec.steps) + 1):
+            if done:
+                left, right, target, size = spec.steps[done - 1]
+                registers[target] = self._pair(registers[left], registers[right], size)
+            for b in np.flatnonzero(spec.outputs[:, 4] == done):
+                source, start, size, offset, _ = spec.outputs[b]
+                values = registers[source].values[:, start : start + size]
+                factor, fits = self._factor(values, registers[source], block_scales[:, b])
+                out[:, offset : offset + size] = values * factor[:, None]
+                representable = representable and fits
+        return representable
+
+    def _leaf(self, X: Real, row_scale: Real, row_shift: Real) -> _Register:
+        spec = self._spec
+        scaled = X * row_scale[:, None]
+        leaf = srht(scaled, spec.leaf) if spec.leaf else _padded(scaled, spec.leaf_length)
+        if len(spec.leaf_shift):
+            leaf = leaf + row_shift[:, None] * spec.leaf_shift.astype(self._dtype)
+        return _Register(leaf, spec.leaf_length, np.ones(len(X)))
+
+    def _pair(self, left: _Register, right: _Register, size: int) -> _Register:
+        pair = self._spec.pair
+        transforms = []
+        for register, signs in ((left, pair.signs_first), (right, pair.signs_second)):
+            length = register.values.shape[1]
+            # A register shorter than S is one padded with zeros: H repeats itself there.
+            transforms.append(fwht(register.values * signs[:length].astype(self._dtype), length))
+        first = transforms[0][:, pair.first[:size] % transforms[0].shape[1]]
+        second = transforms[1][:, pair.second[:size] % transforms[1].shape[1]]
+        norms = left.norms * right.norms
+        scale = _inverse_or_zero(np.sqrt(float(pair.length)) * norms).astype(self._dtype)
+        values = np.zeros((len(first), pair.length), dtype=self._dtype)
+        values[:, :size] = first * second * scale[:, None]
+        return _Register(values, size, left.track * right.track * norms)
+
+    def _factor(
+        self, values: Real, register: _Register, scales: NDArray[np.float64]
+    ) -> tuple[Real, bool]:
+        norms = np.sqrt(_sum_by_eights(values * values).astype(np.float64))
+        if self._spec.preserve_norms:
+            factor = np.divide(scales, norms, out=np.zeros_like(scales), where=norms > 0)
+        else:
+            factor = np.where(norms > 0, scales * register.track, 0.0)
+        fits = bool(np.all(np.abs(factor) * norms <= np.finfo(self._dtype).max))
+        return factor.astype(self._dtype), fits
+
+
+def make_chain(spec: ChainSpec, dtype: np.dtype[Any]) -> ReferenceChain:
+    """Return the reference chain for `dtype`."""
+    return ReferenceChain(spec, dtype)

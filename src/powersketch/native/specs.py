@@ -1,0 +1,111 @@
+"""What a kernel is asked to do, in terms that both implementations understand."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Real: TypeAlias = NDArray[Any]
+"""A float32 or float64 array; functions return the dtype they are given."""
+
+Rows: TypeAlias = Any
+"""Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
+
+
+def padded_length(columns: int) -> int:
+    """Return the smallest power of two that is not below `columns`.
+
+    >>> padded_length(5), padded_length(8)
+    (8, 8)
+    """
+    return 1 << max(columns - 1, 0).bit_length()
+
+
+def is_sparse(X: Rows) -> bool:
+    """Tell whether `X` is a SciPy sparse matrix or array."""
+    return bool(sp.issparse(X))
+
+
+@dataclass(frozen=True)
+class SrhtSpec:
+    """scale · (H D x)[indices], x padded with zeros to `padded` (Definition 2.6 of [SWYZ21])."""
+
+    signs: NDArray[np.int8]
+    indices: NDArray[np.int32]
+    padded: int
+    scale: float
+
+
+@dataclass(frozen=True)
+class PairSpec:
+    """(H D₁ a)[first] · (H D₂ b)[second] over √length (Definition 2.7 of [SWYZ21])."""
+
+    signs_first: NDArray[np.int8]
+    signs_second: NDArray[np.int8]
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+
+    @property
+    def length(self) -> int:
+        """The length of an operand, a power of two."""
+        return len(self.signs_first)
+
+
+@dataclass(frozen=True)
+class ScatterSpec:
+    """Signed sums of coordinates: copy b of coordinate j goes to bucket table[j, b] // 2.
+
+    The sign is negative where table[j, b] is odd. `key` is set where the table is that of the
+    counter hash, so that sparse rows need no look-up.
+    """
+
+    table: NDArray[np.int32]
+    size: int
+    scale: float
+    key: int | None = None
+
+    @property
+    def sparsity(self) -> int:
+        """The number of buckets that a coordinate goes to."""
+        return int(self.table.shape[1])
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """A leaf followed by a straight-line program of pair products (Algorithm 1 of [SWYZ21]).
+
+    Attributes
+    ----------
+    columns : int
+        Columns of the input.
+    leaf : SrhtSpec or None
+        T; None where the input itself, padded with zeros, is the leaf.
+    leaf_length : int
+        Length of the leaf's register, a power of two.
+    leaf_shift : array of float64
+        T applied to a fixed direction, or empty.
+    pair : PairSpec
+        S.
+    steps : array of int32, shape (n_steps, 4)
+        Rows (left, right, target, size): registers[target] = S(registers[left] ⊗ registers[right]),
+        of which the first `size` coordinates are computed.
+    outputs : array of int32, shape (n_blocks, 5)
+        Rows (source, start, size, offset, after): coordinates start … start + size of a register
+        become output columns offset …, once `after` steps are done.
+    registers : int
+        Number of registers; register 0 receives the leaf.
+    preserve_norms : bool
+        Whether a block is rescaled to the norm asked for, or keeps the norm that S gave it.
+    """
+
+    columns: int
+    leaf: SrhtSpec | None
+    leaf_length: int
+    leaf_shift: NDArray[np.float64]
+    pair: PairSpec
+    steps: NDArray[np.int32]
+    outputs: NDArray[np.int32]
+    registers: int
+    preserve_norms: bool = field(default=True)
