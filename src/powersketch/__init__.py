@@ -1,0 +1,8 @@
+"""Explicit feature maps for polynomial-like kernels of any degree."""
+
+from powersketch import kernels
+from powersketch.feature_maps import PolynomialSketch
+
+__all__ = ["PolynomialSketch", "__version__", "kernels"]
+
+__version__ = "0.1.0"

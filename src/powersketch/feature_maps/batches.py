@@ -1,0 +1,82 @@
+"""Feeds the rows of any array to a map in batches that stay in cache, and shows progress."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from powersketch.feature_maps.row_maps import RowMap
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.powers import RowFormat
+
+_BATCH_BYTES = 4 << 20
+_PROGRESS_SECONDS = 0.5
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return scikit-learn's meaning of `n_jobs`; "all" is limited by OMP_NUM_THREADS if set."""
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs=0 has no meaning: use None or 1 for one thread, -1 for all processors."
+        )
+    threads = int(effective_n_jobs(n_jobs))
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if n_jobs is not None and n_jobs < 0 and limit.isdigit() and int(limit) > 0:
+        threads = min(threads, int(limit))
+    return threads
+
+
+def batch_rows(columns: int, itemsize: int, threads: int) -> int:
+    """Return how many rows make a batch: a few MiB, whole groups of rows for every thread."""
+    group = 32 * threads
+    rows = _BATCH_BYTES // max(columns * itemsize, 1)
+    return max(rows // group, 1) * group
+
+
+def contiguous_batches(X: Rows, rows: int) -> Iterator[tuple[slice, Rows]]:
+    """Yield slices of the rows and the rows themselves, as the kernels want them.
+
+    Only the current batch is copied, and only if X is strided, Fortran-ordered or misaligned.
+    """
+    for start in range(0, X.shape[0], rows):
+        part = slice(start, min(start + rows, X.shape[0]))
+        block = X[part]
+        yield part, block if is_sparse(X) else np.require(block, requirements=["C", "A"])
+
+
+class Progress:
+    """Writes "done/total rows" to standard error now and then; silent unless asked for."""
+
+    def __init__(self, what: str, total: int, verbose: int) -> None:
+        self._what, self._total, self._enabled = what, total, bool(verbose)
+        self._last = time.monotonic()
+
+    def update(self, done: int) -> None:
+        """Report that `done` rows are finished."""
+        now = time.monotonic()
+        if self._enabled and (done == self._total or now - self._last >= _PROGRESS_SECONDS):
+            self._last = now
+            end = "\n" if done == self._total else ""
+            percent = 100 * done // self._total
+            sys.stderr.write(f"\r[{self._what}] {done}/{self._total} rows ({percent}%){end}")
+            sys.stderr.flush()
+
+
+def transform_rows(
+    row_map: RowMap, X: Rows, size: int, *, threads: int, progress: Progress
+) -> Real:
+    """Return the features of every row of X."""
+    dtype: np.dtype[Any] = X.dtype
+    out = np.empty((X.shape[0], size), dtype=dtype)
+    bound = row_map.bind(RowFormat(dtype, X.shape[1], is_sparse(X)))
+    rows = batch_rows(max(X.shape[1], size), dtype.itemsize, threads)
+    for part, block in contiguous_batches(X, rows):
+        bound.write(block, out[part], threads)
+        progress.update(part.stop)
+    return out

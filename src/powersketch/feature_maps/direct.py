@@ -1,0 +1,98 @@
+"""One chain for the whole power: Algorithm 1 on the augmented rows, no look at the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.feature_maps.augmented_rows import AugmentedRows, power_of_two_shift
+from powersketch.feature_maps.row_maps import overflow_error
+from powersketch.native import Real, Rows
+from powersketch.powers import BoundPowerSketch, PowerSketch, RowFormat, Scaled, Slice
+from powersketch.random_streams import RandomStreams
+
+
+@dataclass(frozen=True)
+class DirectMap:
+    """z(x) sketches x̃^⊗degree."""
+
+    rows: AugmentedRows
+    columns: int
+    size: int
+    sketch: PowerSketch
+
+    name: ClassVar[str] = "none"
+
+    @classmethod
+    def draw(
+        cls,
+        streams: RandomStreams,
+        rows: AugmentedRows,
+        columns: int,
+        size: int,
+        *,
+        internal: int,
+        base_sketch: str,
+        preserve_norms: bool,
+    ) -> DirectMap:
+        """Sample T on the augmented coordinates, and S."""
+        sketch = PowerSketch.draw(
+            streams.child("direct"),
+            columns + rows.extra_columns,
+            {rows.degree: Slice(0, size, 0)},
+            internal=internal,
+            base_sketch=base_sketch,
+            preserve_norms=preserve_norms,
+        )
+        return cls(rows, columns, size, sketch)
+
+    def bind(self, rows: RowFormat) -> BoundDirectMap:
+        """Make the map ready; √coef0 enters as a shift along the last coordinate."""
+        direction = None
+        if self.rows.extra_columns:
+            direction = np.zeros(self.columns + 1)
+            direction[-1] = 1.0
+        return BoundDirectMap(self, self.sketch.bind(rows, direction))
+
+    def block_scales(
+        self, squared_norms: NDArray[np.float64], shift: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the norm of the features, or what undoes the shift of the literal sketch."""
+        degree = self.rows.degree
+        if self.sketch.preserve_norms:
+            scale = Scaled.of(np.sqrt(squared_norms)).power(degree)
+        else:
+            # S has more rows than are used when internal > size: its scale is 1/√internal.
+            correction = math.sqrt(self.sketch.pair.length / self.size) if degree > 1 else 1.0
+            scale = Scaled.of(np.full(len(shift), correction)).times_power_of_two(degree * shift)
+        return scale.to_float()[:, None]
+
+
+@dataclass(frozen=True)
+class BoundDirectMap:
+    """A direct map for one format of rows."""
+
+    map: DirectMap
+    sketch: BoundPowerSketch
+
+    def write(self, X: Rows, out: Real, threads: int) -> None:
+        """Write the features of the rows X into `out`."""
+        rows = self.map.rows
+        squared_norms = rows.squared_norms(X, threads)
+        rows.check_representable(squared_norms, out.dtype)
+        shift = power_of_two_shift(squared_norms)
+        unit = np.ldexp(1.0, -shift.astype(np.int32))
+        fits = self.sketch.apply(
+            X,
+            rows.root_gamma * unit,
+            rows.root_coef0 * unit if rows.extra_columns else None,
+            self.map.block_scales(squared_norms, shift),
+            out,
+            threads,
+        )
+        if not fits:
+            raise overflow_error(out.dtype)

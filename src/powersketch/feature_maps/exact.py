@@ -1,0 +1,48 @@
+"""The exact polynomial features, for kernels whose monomials fit the number of components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from powersketch.feature_maps.augmented_rows import AugmentedRows
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.powers import Monomials, RowFormat, Scaled
+
+
+@dataclass(frozen=True)
+class ExactMap:
+    """z(x) is the symmetric power of x̃, followed by zero columns where it is shorter."""
+
+    rows: AugmentedRows
+    monomials: Monomials
+
+    name: ClassVar[str] = "exact"
+
+    @classmethod
+    def of(cls, rows: AugmentedRows, columns: int) -> ExactMap:
+        """List the monomials."""
+        return cls(rows, Monomials.of(columns + rows.extra_columns, rows.degree))
+
+    def bind(self, rows: RowFormat) -> ExactMap:
+        """Return the map itself: it is the same for every format."""
+        del rows
+        return self
+
+    def write(self, X: Rows, out: Real, threads: int) -> None:
+        """Write the features of the rows X into `out`."""
+        rows = self.rows
+        squared_norms = rows.squared_norms(X, threads)
+        rows.check_representable(squared_norms, out.dtype)
+        norms = np.sqrt(squared_norms)
+        inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        unit = np.empty((X.shape[0], X.shape[1] + rows.extra_columns), dtype=out.dtype)
+        dense = X.toarray() if is_sparse(X) else X
+        unit[:, : X.shape[1]] = dense * (rows.root_gamma * inverse)[:, None]
+        if rows.extra_columns:
+            unit[:, -1] = rows.root_coef0 * inverse
+        scale = Scaled.of(norms).power(rows.degree).to_float().astype(out.dtype)
+        out[:, : self.monomials.size] = self.monomials.apply(unit) * scale[:, None]
+        out[:, self.monomials.size :] = 0

@@ -1,0 +1,57 @@
+"""Chooses among feature maps by measuring them on a few hundred rows of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from powersketch.feature_maps.row_maps import RowMap
+from powersketch.kernels import Polynomial
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.powers import RowFormat
+from powersketch.random_streams import RandomStreams
+
+PILOT_ROWS = 512
+_MEASURED_ROWS = 320
+# A costlier map must be clearly better, not better by the chance of the pilot.
+_WORTHWHILE_GAIN = 0.97
+
+
+def pilot_rows(X: Rows, streams: RandomStreams) -> Rows:
+    """Return a random sample of the rows in their order, all of them if they are few."""
+    count = X.shape[0]
+    if count <= PILOT_ROWS:
+        chosen = np.arange(count)
+    else:
+        chosen = np.sort(streams.sample("pilot", count, PILOT_ROWS))
+    sample = X[chosen]
+    return sample if is_sparse(X) else np.ascontiguousarray(sample)
+
+
+def relative_error(row_map: RowMap, rows: Rows, size: int, K: Real) -> float:
+    """Return ‖Z Zᵀ − K‖_F / ‖K‖_F on the rows, both divided by the largest entry of K first."""
+    Z = np.empty((rows.shape[0], size), dtype=rows.dtype)
+    row_map.bind(RowFormat(rows.dtype, rows.shape[1], is_sparse(rows))).write(rows, Z, 1)
+    largest = float(np.max(np.abs(K)))
+    if largest == 0:
+        return float(np.linalg.norm(Z))
+    Z = Z.astype(np.float64) / np.sqrt(largest)
+    exact = K / largest
+    return float(np.linalg.norm(Z @ Z.T - exact) / np.linalg.norm(exact))
+
+
+def best_map(maps: Sequence[RowMap], pilot: Rows, size: int, kernel: Polynomial) -> RowMap:
+    """Return the map with the least error on the pilot; earlier ones win near draws."""
+    if len(maps) == 1:
+        return maps[0]
+    rows: Any = pilot[:: -(-pilot.shape[0] // _MEASURED_ROWS)]
+    rows = rows if is_sparse(rows) else np.ascontiguousarray(rows)
+    K = kernel(rows.astype(np.float64))
+    best, best_error = maps[0], relative_error(maps[0], rows, size, K)
+    for candidate in maps[1:]:
+        error = relative_error(candidate, rows, size, K)
+        if error < _WORTHWHILE_GAIN * best_error:
+            best, best_error = candidate, error
+    return best

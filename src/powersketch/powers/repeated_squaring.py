@@ -1,0 +1,185 @@
+"""Algorithm 1 of the paper: x^⊗p sketched with one T and one S, by repeated squaring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.native import (
+    Chain,
+    ChainSpec,
+    PairSpec,
+    Real,
+    Rows,
+    is_sparse,
+    make_chain,
+    padded_length,
+)
+from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
+from powersketch.random_streams import RandomStreams
+from powersketch.sketches import BASE_SKETCHES, SRHT, BaseSketch, PairSketch, TensorSRHT
+
+
+def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
+    """Return Z(S, T, X) of Definition 4.2 of [SWYZ21], line by line, for any T and S.
+
+    This is the specification; :class:`PowerSketch` computes the same in a fused chain.
+    """
+    w = T.apply(X)  # line 3
+    z = None
+    for bit in range(degree.bit_length()):
+        if bit:
+            w = S.apply(w, w)  # line 5
+        if degree >> bit & 1:
+            z = w if z is None else S.apply(z, w)  # lines 8 and 10
+    assert z is not None, "a degree of at least 1 has a set bit"
+    return z
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """What the rows to come look like."""
+
+    dtype: np.dtype[Any]
+    columns: int
+    sparse: bool
+
+
+@dataclass(frozen=True)
+class PowerSketch:
+    """Sketches of some powers of the rows of a matrix, sharing T, S and intermediate powers.
+
+    Attributes
+    ----------
+    base : BaseSketch or None
+        T; None if the rows fit the internal length as they are (T then loses nothing).
+    pair : TensorSRHT
+        S, with as many rows as columns: the internal length, a power of two.
+    program : PowerProgram
+        The products, and the slices of S that become features.
+    preserve_norms : bool
+        Whether every power is rescaled to its exact norm.
+    """
+
+    columns: int
+    base: BaseSketch | None
+    pair: TensorSRHT
+    program: PowerProgram
+    preserve_norms: bool
+
+    @classmethod
+    def draw(
+        cls,
+        streams: RandomStreams,
+        columns: int,
+        outputs: Mapping[int, Slice],
+        *,
+        internal: int,
+        base_sketch: str,
+        preserve_norms: bool,
+    ) -> PowerSketch:
+        """Sample T and S for the degrees and slices in `outputs`."""
+        base: BaseSketch | None = None
+        if padded_length(columns) > internal:
+            base = BASE_SKETCHES[base_sketch].draw(streams.child("T"), columns, internal)
+        pair = TensorSRHT.draw(streams.child("S"), internal, internal)
+        if len(outputs) == 1:
+            ((degree, output),) = outputs.items()
+            program = single_power(degree, output, internal)
+        else:
+            program = all_powers(outputs, internal)
+        return cls(columns, base, pair, program, preserve_norms)
+
+    @classmethod
+    def linear(cls, base: BaseSketch, output: Slice, *, preserve_norms: bool) -> PowerSketch:
+        """Return T alone, as a chain without products."""
+        length = padded_length(base.size)
+        # No product is taken: S only tells how long the register is.
+        ones, positions = np.ones(length, dtype=np.int8), np.arange(length, dtype=np.int32)
+        unused = TensorSRHT(length, length, PairSpec(ones, ones, positions, positions))
+        return cls(base.columns, base, unused, all_powers({1: output}, length), preserve_norms)
+
+    @property
+    def leaf_length(self) -> int:
+        """The length of T x, or of the padded x."""
+        return padded_length(self.columns if self.base is None else self.base.size)
+
+    def leaf_of(self, direction: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return T applied to one vector."""
+        row = np.ascontiguousarray(direction[None, :], dtype=np.float64)
+        leaf = row if self.base is None else self.base.apply(row)
+        return np.pad(leaf[0], (0, self.leaf_length - leaf.shape[1]))
+
+    def bind(self, rows: RowFormat, direction: NDArray[np.float64] | None) -> BoundPowerSketch:
+        """Make the sketch ready for rows of one format and, maybe, a shift along a direction.
+
+        The rows may have fewer columns than the sketch, whose further columns are then reached
+        through the direction only.
+        """
+        # The chain reads dense rows; sparse ones go through T before they enter it.
+        fused = self.base.spec if isinstance(self.base, SRHT) and not rows.sparse else None
+        outside = self.base if fused is None else None
+        spec = ChainSpec(
+            columns=rows.columns if outside is None else outside.size,
+            leaf=fused,
+            leaf_length=self.leaf_length,
+            leaf_shift=np.empty(0) if direction is None else self.leaf_of(direction),
+            pair=self.pair.spec,
+            steps=self.program.steps,
+            outputs=self.program.outputs,
+            registers=self.program.registers,
+            preserve_norms=self.preserve_norms,
+        )
+        return BoundPowerSketch(outside, make_chain(spec, rows.dtype))
+
+
+@dataclass(frozen=True)
+class BoundPowerSketch:
+    """A power sketch for one dtype: an outside T, if it is not part of the chain, and the chain."""
+
+    outside: BaseSketch | None
+    chain: Chain
+
+    def apply(
+        self,
+        X: Rows,
+        row_scale: NDArray[np.float64],
+        row_shift: NDArray[np.float64] | None,
+        block_scales: NDArray[np.float64],
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the features of every row into `out`; False if one overflows its dtype."""
+        if self.outside is not None:
+            if _is_extreme(row_scale):
+                X, row_scale = _scale_rows(X, row_scale), np.ones_like(row_scale)
+            X = self.outside.apply(X, threads=threads)
+        elif is_sparse(X):
+            X = X.toarray()
+        shift = np.empty(0) if row_shift is None else row_shift
+        return self.chain.apply(
+            X,
+            row_scale.astype(out.dtype),
+            shift.astype(out.dtype),
+            np.ascontiguousarray(block_scales),
+            out,
+            threads,
+        )
+
+
+def _is_extreme(row_scale: NDArray[np.float64]) -> bool:
+    """Tell whether sums of entries of these rows might leave float32 before they are scaled."""
+    return bool(np.any((row_scale < 2.0**-60) | (row_scale > 2.0**60)))
+
+
+def _scale_rows(X: Rows, row_scale: NDArray[np.float64]) -> Rows:
+    factors = row_scale.astype(X.dtype)
+    if is_sparse(X):
+        scaled = X.copy()
+        scaled.data *= np.repeat(factors, np.diff(X.indptr))
+        return scaled
+    return X * factors[:, None]

@@ -1,0 +1,35 @@
+"""The dense Gaussian projection: slow, the yardstick of the others."""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch import native
+from powersketch.native import Real, Rows
+from powersketch.random_streams import RandomStreams
+from powersketch.sketches._operators import check_columns, check_sizes
+
+
+@dataclass(frozen=True)
+class GaussianProjection:
+    """T with independent normal entries of variance 1 / size; `matrix` holds its transpose."""
+
+    columns: int
+    size: int
+    matrix: NDArray[np.float64]
+
+    @classmethod
+    def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
+        """Sample the matrix."""
+        check_sizes("gaussian", columns, size)
+        entries = streams.normal("entries", columns * size).reshape(columns, size)
+        return cls(columns, size, entries / math.sqrt(size))
+
+    def apply(self, X: Rows, *, threads: int = 1) -> Real:
+        """Return T x for every row x."""
+        check_columns("gaussian", X.shape[1], self.columns)
+        matrix = self.matrix[: X.shape[1]].astype(X.dtype, copy=False)
+        return native.product(X, matrix, threads=threads)

@@ -1,0 +1,76 @@
+"""CountSketch and OSNAP: signed sums in time proportional to the non-zero entries."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch import native
+from powersketch.native import Real, Rows, ScatterSpec
+from powersketch.random_streams import RandomStreams, counter_hash
+from powersketch.sketches._operators import check_columns, check_sizes
+
+
+def hashed_table(key: int, columns: int, size: int, sparsity: int) -> NDArray[np.int32]:
+    """Return 2 · bucket + negative for every copy of every coordinate, one copy in each band.
+
+    Band b is the outputs ⌊b · size / sparsity⌋ up to the next band's first; copy b of coordinate j
+    takes the hash of j · sparsity + b: its upper half chooses the bucket, its last bit the sign.
+    """
+    hashes = counter_hash(key, np.arange(columns * sparsity, dtype=np.uint64))
+    edges = np.arange(sparsity + 1, dtype=np.uint64) * np.uint64(size) // np.uint64(sparsity)
+    low, width = np.tile(edges[:-1], columns), np.tile(np.diff(edges), columns)
+    buckets = low + ((hashes >> np.uint64(32)) * width >> np.uint64(32))
+    targets = np.uint64(2) * buckets + (hashes & np.uint64(1))
+    table: NDArray[np.int32] = targets.astype(np.int32).reshape(columns, sparsity)
+    return table
+
+
+@dataclass(frozen=True)
+class OSNAP:
+    """Every coordinate goes, with random signs, to one bucket in each of a few bands [NN13]."""
+
+    columns: int
+    size: int
+    spec: ScatterSpec
+
+    copies: ClassVar[int] = 4
+
+    @classmethod
+    def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
+        """Sample the key of the hash; outputs fewer than the copies get as many copies as fit."""
+        check_sizes("a scatter sketch", columns, size)
+        key, sparsity = streams.key("hash"), min(cls.copies, size)
+        table = hashed_table(key, columns, size, sparsity)
+        return cls(columns, size, ScatterSpec(table, size, 1.0 / math.sqrt(sparsity), key))
+
+    def apply(self, X: Rows, *, threads: int = 1) -> Real:
+        """Return T x for every row x."""
+        check_columns("a scatter sketch", X.shape[1], self.columns)
+        return native.scatter(X, self.spec, threads=threads)
+
+
+class CountSketch(OSNAP):
+    """Every coordinate goes to one bucket with a random sign [CCF02]: OSNAP with one copy."""
+
+    copies: ClassVar[int] = 1
+
+    @classmethod
+    def keeping(
+        cls, streams: RandomStreams, columns: int, kept: NDArray[np.int64], shared: int
+    ) -> Self:
+        """Give the coordinates in `kept` a bucket of their own, in order; the rest share others.
+
+        The first len(kept) outputs are then those coordinates themselves.
+        """
+        size = len(kept) + shared
+        check_sizes("a scatter sketch", columns, size)
+        table = np.zeros((columns, 1), dtype=np.int32)
+        rest = np.setdiff1d(np.arange(columns), kept)
+        if len(rest):
+            hashed = hashed_table(streams.key("hash"), columns, shared, 1)
+            table[rest] = hashed[rest] + 2 * len(kept)
+        table[kept, 0] = 2 * np.arange(len(kept))
+        return cls(columns, size, ScatterSpec(table, size, 1.0))
