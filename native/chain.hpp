@@ -49,6 +49,9 @@ inline void transform_signed(const Vec<T> *source, const T *signs, Vec<T> *targe
 }
 
 // Eight partial sums by position modulo eight, added as a tree: the order is part of the law.
+template <class E> PS_INLINE E add_eight(const E (&sum)[8]) {
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
 template <class E> inline E sum_of_squares(const E *v, std::size_t n) {
     E sum[8] = {};
     std::size_t k = 0;
@@ -58,7 +61,27 @@ template <class E> inline E sum_of_squares(const E *v, std::size_t n) {
             sum[c] += v[k + c] * v[k + c];
     for (std::size_t c = 0; k + c < n; ++c)
         sum[c] += v[k + c] * v[k + c];
-    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+    return add_eight(sum);
+}
+
+// The same sum, taken while target[k] = product(k) is written.
+template <class E, class Product>
+PS_INLINE E write_and_sum_squares(E *target, std::size_t n, const Product &product) {
+    E sum[8] = {};
+    std::size_t k = 0;
+    for (; k + 8 <= n; k += 8)
+#pragma GCC unroll 8
+        for (std::size_t c = 0; c < 8; ++c) {
+            const E value = product(k + c);
+            target[k + c] = value;
+            sum[c] += value * value;
+        }
+    for (std::size_t c = 0; k + c < n; ++c) {
+        const E value = product(k + c);
+        target[k + c] = value;
+        sum[c] += value * value;
+    }
+    return add_eight(sum);
 }
 
 // The registers of one group of rows. A register's true value is its stored value times `track`;
@@ -70,21 +93,36 @@ template <class T, class E> struct Registers {
     double norms[kMaxRegisters][R];
     double track[kMaxRegisters][R];
 
-    void measure(std::size_t which, std::size_t size) {
-        const E squares = sum_of_squares(values[which], size);
+    void set_norms(std::size_t which, E squares) {
         for (std::size_t r = 0; r < R; ++r)
             norms[which][r] = __builtin_sqrt(double(row_of(squares, r)));
+    }
+};
+
+// H D of a register, kept until the register changes: neighbouring steps often share a factor.
+template <class T, class E> struct Transformed {
+    E *values;
+    const T *signs;
+    std::int32_t source = -1;
+
+    const E *of(const Registers<T, E> &reg, std::int32_t which) {
+        if (which != source)
+            transform_signed(reg.values[which], signs, values, reg.lengths[which]);
+        source = which;
+        return values;
+    }
+    void forget(std::int32_t which) {
+        if (source == which)
+            source = -1;
     }
 };
 
 // target = S(left x right), divided by the norms of both (line 5 and line 10 of Algorithm 1).
 template <class T, class E>
 inline void apply_pair(const PairPlan<T> &pair, const PairStep &step, Registers<T, E> &reg,
-                       E *first, E *second) {
+                       Transformed<T, E> &left, Transformed<T, E> &right) {
     constexpr std::size_t R = kRowsIn<E>;
-    const std::size_t n_left = reg.lengths[step.left], n_right = reg.lengths[step.right];
-    transform_signed(reg.values[step.left], pair.signs_first, first, n_left);
-    transform_signed(reg.values[step.right], pair.signs_second, second, n_right);
+    const E *first = left.of(reg, step.left), *second = right.of(reg, step.right);
     T inverse[R];
     double track[R];
     for (std::size_t r = 0; r < R; ++r) {
@@ -93,15 +131,20 @@ inline void apply_pair(const PairPlan<T> &pair, const PairStep &step, Registers<
         track[r] = reg.track[step.left][r] * reg.track[step.right][r] * norm;
     }
     const E scale = from_rows<E>(inverse);
-    const std::size_t left_mask = n_left - 1, right_mask = n_right - 1;
-    E *target = reg.values[step.target];
-    for (std::size_t k = 0; k < std::size_t(step.size); ++k)
-        target[k] = first[std::size_t(pair.first[k]) & left_mask] *
-                    second[std::size_t(pair.second[k]) & right_mask] * scale;
+    const std::size_t left_mask = reg.lengths[step.left] - 1;
+    const std::size_t right_mask = reg.lengths[step.right] - 1;
+    const std::int32_t *first_index = pair.first, *second_index = pair.second;
+    const E squares = write_and_sum_squares(
+        reg.values[step.target], std::size_t(step.size), [=](std::size_t k) {
+            return first[std::size_t(first_index[k]) & left_mask] *
+                   second[std::size_t(second_index[k]) & right_mask] * scale;
+        });
+    reg.set_norms(step.target, squares);
     for (std::size_t r = 0; r < R; ++r)
         reg.track[step.target][r] = track[r];
     reg.lengths[step.target] = pair.length;
-    reg.measure(step.target, std::size_t(step.size));
+    left.forget(step.target);
+    right.forget(step.target);
 }
 
 // The factor that turns a stored block into features; false if the features would overflow.
@@ -239,13 +282,15 @@ inline bool chain_group(const ChainPlan<T> &plan, const ChainRows<T> &rows, std:
     reg.lengths[0] = plan.leaf_length;
     for (std::size_t r = 0; r < kRowsIn<E>; ++r)
         reg.track[0][r] = 1;
-    reg.measure(0, plan.leaf_length);
-    E *first = arena.take<E>(register_length(plan)), *second = arena.take<E>(0);
+    reg.set_norms(0, sum_of_squares(reg.values[0], plan.leaf_length));
+    // The leaf is done with its scratch: the transforms take its place.
+    Transformed<T, E> left{arena.take<E>(register_length(plan)), plan.pair.signs_first};
+    Transformed<T, E> right{arena.take<E>(0), plan.pair.signs_second};
     bool representable = true;
     std::size_t done = 0;
     for (std::size_t s = 0; s <= plan.step_count; ++s) {
         if (s > 0)
-            apply_pair(plan.pair, plan.steps[s - 1], reg, first, second);
+            apply_pair(plan.pair, plan.steps[s - 1], reg, left, right);
         // A block is written as soon as its register is complete: registers are reused.
         for (; done < plan.output_count && plan.output_after[done] == std::int32_t(s); ++done) {
             const OutputBlock &block = plan.outputs[done];

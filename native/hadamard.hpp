@@ -10,7 +10,7 @@ constexpr std::size_t kRadix = 8;
 constexpr std::size_t kBlockBytes = 16384; // one block of low levels stays in half of L1
 
 // All log2(radix) levels between `radix` elements held in registers.
-template <std::size_t radix, class E> inline void transform_registers(E (&v)[radix]) {
+template <std::size_t radix, class E> PS_INLINE void transform_registers(E (&v)[radix]) {
 #pragma GCC unroll 4
     for (std::size_t h = 1; h < radix; h *= 2) {
 #pragma GCC unroll 16
@@ -71,7 +71,7 @@ template <class E> inline void transform_from(E *data, std::size_t n, std::size_
 }
 
 // One row, contiguous: W * W numbers at a time, the low levels of a transposed tile.
-template <class T> inline void transform_tile(Vec<T> (&v)[kLanes<T>]) {
+template <class T> PS_INLINE void transform_tile(Vec<T> (&v)[kLanes<T>]) {
     transpose<T>(v);
     transform_registers<kLanes<T>>(v);
     transpose<T>(v);

@@ -29,7 +29,7 @@ template <class T> struct SrhtPlan {
     T scale;
 };
 
-// TensorSRHT (Definition 2.7 of the paper): scale * (H D1 a)[first] * (H D2 b)[second].
+// TensorSRHT (Definition 2.9 of the paper): scale * (H D1 a)[first] * (H D2 b)[second].
 template <class T> struct PairPlan {
     std::size_t length; // power of two, the longest operand
     const T *signs_first, *signs_second;

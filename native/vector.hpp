@@ -1,6 +1,9 @@
 // Fixed-width vectors in compiler extensions, and the W x W transpose between rows and lanes.
 // Included once per instruction set, inside that set's own namespace (see kernels.hpp).
 
+// Everything that works on vectors in registers must be inlined, or the registers go to memory.
+#define PS_INLINE inline __attribute__((always_inline))
+
 template <class T> struct VectorOf {
     typedef T Aligned __attribute__((vector_size(PS_VECTOR_BYTES)));
     typedef T Unaligned
@@ -11,13 +14,14 @@ template <class T> using Vec = typename VectorOf<T>::Aligned;
 template <class T> constexpr std::size_t kLanes = VectorOf<T>::lanes;
 
 // The caller's arrays carry no alignment promise beyond their element type.
-template <class T> inline Vec<T> load_unaligned(const T *p) {
+template <class T> PS_INLINE Vec<T> load_unaligned(const T *p) {
     return *reinterpret_cast<const typename VectorOf<T>::Unaligned *>(p);
 }
-template <class T> inline void store_unaligned(T *p, Vec<T> v) {
+template <class T> PS_INLINE void store_unaligned(T *p, Vec<T> v) {
     *reinterpret_cast<typename VectorOf<T>::Unaligned *>(p) = v;
 }
-template <class T> inline Vec<T> broadcast(T value) { return Vec<T>{} + value; }
+// value - 0 is value to the compiler, negative zero included; value + 0 would cost an addition.
+template <class T> PS_INLINE Vec<T> broadcast(T value) { return value - Vec<T>{}; }
 
 // Index rules of the two-operand shuffles; operand b's elements count on from `width`.
 // Inside 16-byte lanes: interleave the low or the high halves.
@@ -37,7 +41,7 @@ template <std::size_t width, std::size_t h, bool high> struct ExchangeBlocks {
 };
 
 template <class Rule, class V, std::size_t... c>
-inline V shuffle(V a, V b, std::index_sequence<c...>) {
+PS_INLINE V shuffle(V a, V b, std::index_sequence<c...>) {
 #if defined(__clang__) || __GNUC__ >= 12
     return __builtin_shufflevector(a, b, Rule::at(c)...);
 #else
@@ -48,7 +52,7 @@ inline V shuffle(V a, V b, std::index_sequence<c...>) {
 }
 
 template <template <std::size_t, std::size_t, bool> class Rule, std::size_t h, class T>
-inline void shuffle_pair(Vec<T> &a, Vec<T> &b) {
+PS_INLINE void shuffle_pair(Vec<T> &a, Vec<T> &b) {
     constexpr std::size_t width = kLanes<T>;
     const auto all = std::make_index_sequence<width>{};
     const Vec<T> low = shuffle<Rule<width, h, false>>(a, b, all);
@@ -56,7 +60,7 @@ inline void shuffle_pair(Vec<T> &a, Vec<T> &b) {
     a = low;
 }
 
-template <std::size_t h, class T> inline void exchange_blocks(Vec<T> (&v)[kLanes<T>]) {
+template <std::size_t h, class T> PS_INLINE void exchange_blocks(Vec<T> (&v)[kLanes<T>]) {
     if constexpr (h < kLanes<T>) {
 #pragma GCC unroll 16
         for (std::size_t i = 0; i < kLanes<T>; ++i)
@@ -68,7 +72,7 @@ template <std::size_t h, class T> inline void exchange_blocks(Vec<T> (&v)[kLanes
 
 // v[r] holds row r; afterwards v[c] holds column c. Only one-instruction shuffles on x86: first
 // inside 16-byte lanes, then exchanging whole lanes.
-template <class T> inline void transpose(Vec<T> (&v)[kLanes<T>]) {
+template <class T> PS_INLINE void transpose(Vec<T> (&v)[kLanes<T>]) {
     if constexpr (sizeof(T) == 4) {
 #pragma GCC unroll 16
         for (std::size_t i = 0; i < kLanes<T>; i += 2)

@@ -29,6 +29,8 @@ from powersketch.powers import (
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
 
+_NOTHING = 1e-150
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -74,16 +76,23 @@ class MeanDirection:
         return Geometry(squared_norms, along, across, shift)
 
 
-def degree_shares(geometry: Geometry, degree: int, kept: NDArray[np.int64]) -> list[Scaled]:
-    """Return C(p, l) cos^(2(p−l)) sin^(2l) of every row for every kept l: how ‖x̃‖^2p is shared."""
-    norms = np.where(geometry.squared_norms > 0, geometry.squared_norms, 1.0)
-    cosine = Scaled.of(np.minimum(geometry.along * geometry.along / norms, 1.0))
-    sine = Scaled.of(geometry.squared_across / norms)
+def amplitudes(
+    geometry: Geometry, degree: int, levels: NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """Return √C(p, l) cos^(p−l) sin^l of every row for every level l, with the sign of the cosine.
+
+    Their squares over all levels add up to one: they say how a row of norm ‖x̃‖^p is shared.
+    """
+    norms = np.sqrt(np.where(geometry.squared_norms > 0, geometry.squared_norms, 1.0))
+    cosine = Scaled.of(geometry.along / norms)
+    sine = Scaled.of(np.sqrt(geometry.squared_across) / norms)
     return [
-        Scaled.of_integer(math.comb(degree, int(level)))
-        * cosine.power(degree - int(level))
-        * sine.power(int(level))
-        for level in kept
+        (
+            Scaled.of_integer(math.comb(degree, level)).sqrt()
+            * cosine.power(degree - level)
+            * sine.power(level)
+        ).to_float()
+        for level in levels.tolist()
     ]
 
 
@@ -156,22 +165,18 @@ class SplitMap:
     ) -> dict[int, NDArray[np.float64]]:
         """Return the factor of every degree's block for every row."""
         degree, kept = self.centre.rows.degree, self.sizes.degrees
-        shares = degree_shares(geometry, degree, kept)
-        root = Scaled.of(np.sqrt(geometry.squared_norms)).power(degree)
-        if self.preserve_norms:
-            total = np.sum([share.to_float() for share in shares], axis=0)
-            lost = total <= np.finfo(np.float64).tiny  # all weight in degrees without features
-            total = Scaled.of(np.where(lost, 1.0, total))
-            shares = [share / total for share in shares]
-            shares[-1] = Scaled.of(np.where(lost, 1.0, shares[-1].to_float()))
-        scales = {}
-        for level, share in zip(kept.tolist(), shares, strict=True):
-            scale = (root * share.sqrt()).to_float()
-            if not self.preserve_norms:
-                scale = scale * self._literal_correction(level, geometry, shift)
-            odd_negative = (geometry.along < 0) & bool((degree - level) % 2)
-            scales[level] = np.where(odd_negative, -scale, scale)
-        return scales
+        shares = amplitudes(geometry, degree, kept)
+        root = Scaled.of(np.sqrt(geometry.squared_norms)).power(degree).to_float()
+        if not self.preserve_norms:
+            return {
+                level: root * share * self._literal_correction(level, geometry, shift)
+                for level, share in zip(kept.tolist(), shares, strict=True)
+            }
+        present = np.sqrt(np.add.reduce([share * share for share in shares], axis=0))
+        lost = present <= _NOTHING  # all weight lies in degrees that have no features
+        shares[-1] = np.where(lost, 1.0, shares[-1])
+        root /= np.where(lost, 1.0, present)
+        return {level: root * share for level, share in zip(kept.tolist(), shares, strict=True)}
 
     def _literal_correction(
         self, level: int, geometry: Geometry, shift: NDArray[np.int64]
@@ -251,11 +256,11 @@ def _pilot_weights(
     degree = centre.rows.degree
     geometry = centre.geometry(pilot, threads=1)
     largest = max(float(np.max(geometry.squared_norms)), np.finfo(np.float64).tiny)
-    importance = Scaled.of(geometry.squared_norms / largest).power(degree)
-    shares = degree_shares(geometry, degree, np.arange(degree + 1))
-    weights = np.array([math.fsum((importance * share).to_float()) for share in shares])
+    importance = Scaled.of(geometry.squared_norms / largest).power(degree).to_float()
+    shares = [share * share for share in amplitudes(geometry, degree, np.arange(degree + 1))]
+    weights = np.array([math.fsum(importance * share) for share in shares])
     across = np.where(geometry.squared_across > 0, geometry.squared_across, 1.0)
-    linear = (importance * shares[1]).to_float() / across
+    linear = importance * shares[1] / across
     root = centre.rows.root_gamma
     direction, shift = centre.direction, geometry.shift
     energies = (
@@ -263,7 +268,7 @@ def _pilot_weights(
         - 2 * root * direction * column_sums(pilot, linear * shift)
         + direction * direction * math.fsum(linear * shift * shift)
     )
-    return weights / len(importance.mantissa), np.maximum(energies, 0.0)
+    return weights / len(importance), np.maximum(energies, 0.0)
 
 
 def column_sums(

@@ -36,7 +36,7 @@ def fwht(X: Real, padded: int, *, threads: int = 1) -> Real:
     result: Real = _padded(X, padded)
     stride = 1
     while stride < padded:
-        halves = result.reshape(len(X), -1, 2, stride)
+        halves = result.reshape(len(X), padded // (2 * stride), 2, stride)
         a, b = halves[:, :, 0], halves[:, :, 1]
         result = np.stack([a + b, a - b], axis=2).reshape(len(X), padded)
         stride *= 2
@@ -49,7 +49,8 @@ def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
     dense = _dense(X)
     signs = spec.signs[: dense.shape[1]].astype(dense.dtype)
     sampled: Real = fwht(dense * signs, spec.padded)[:, spec.indices]
-    return sampled * dense.dtype.type(spec.scale)
+    sampled *= dense.dtype.type(spec.scale)
+    return sampled
 
 
 def tensor_srht(A: Real, B: Real, spec: PairSpec, *, threads: int = 1) -> Real:

@@ -30,7 +30,7 @@ def is_sparse(X: Rows) -> bool:
 
 @dataclass(frozen=True)
 class SrhtSpec:
-    """scale · (H D x)[indices], x padded with zeros to `padded` (Definition 2.6 of [SWYZ21])."""
+    """scale · (H D x)[indices], x padded with zeros to `padded` (Definition 2.7 of [SWYZ21])."""
 
     signs: NDArray[np.int8]
     indices: NDArray[np.int32]
@@ -40,7 +40,7 @@ class SrhtSpec:
 
 @dataclass(frozen=True)
 class PairSpec:
-    """(H D₁ a)[first] · (H D₂ b)[second] over √length (Definition 2.7 of [SWYZ21])."""
+    """(H D₁ a)[first] · (H D₂ b)[second] over √length (Definition 2.9 of [SWYZ21])."""
 
     signs_first: NDArray[np.int8]
     signs_second: NDArray[np.int8]

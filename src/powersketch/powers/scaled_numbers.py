@@ -12,12 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_SAFE_DEGREE = 128  # (1/16)^_SAFE_DEGREE is an ordinary number
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """An array of numbers mantissa · 2^exponent with mantissa 0 or in ±[½, 1)."""
+    """An array of numbers mantissa · 2^exponent.
+
+    Mantissas of new numbers and of powers are 0 or in ±[½, 1). Products are left as they come: a
+    product of up to four such numbers can still be raised to a power.
+    """
 
     mantissa: NDArray[np.float64]
     exponent: NDArray[np.int64]
@@ -36,24 +41,15 @@ class Scaled:
         return cls(np.array(mantissa), np.array(exponent + surplus, dtype=np.int64))
 
     def __mul__(self, other: Scaled) -> Scaled:
-        mantissa, shift = np.frexp(self.mantissa * other.mantissa)
-        return Scaled(mantissa, self.exponent + other.exponent + shift)
-
-    def __truediv__(self, other: Scaled) -> Scaled:
-        mantissa, shift = np.frexp(self.mantissa / other.mantissa)
-        return Scaled(mantissa, self.exponent - other.exponent + shift)
+        return Scaled(self.mantissa * other.mantissa, self.exponent + other.exponent)
 
     def power(self, degree: int) -> Scaled:
         """Raise to an integer power ≥ 0 by repeated squaring."""
-        result = Scaled.of(np.ones_like(self.mantissa))
-        base = self
-        while degree:
-            if degree & 1:
-                result = result * base
-            degree >>= 1
-            if degree:
-                base = base * base
-        return result
+        if degree > _SAFE_DEGREE:
+            whole, rest = divmod(degree, _SAFE_DEGREE)
+            return self.power(_SAFE_DEGREE).power(whole) * self.power(rest)
+        mantissa, shift = np.frexp(_plain_power(self.mantissa, degree))
+        return Scaled(mantissa, degree * self.exponent + shift)
 
     def sqrt(self) -> Scaled:
         """Take the square root of non-negative numbers."""
@@ -70,3 +66,17 @@ class Scaled:
         clipped = np.clip(self.exponent, -_EXPONENT_LIMIT, _EXPONENT_LIMIT).astype(np.int32)
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(self.mantissa, clipped)
+
+
+def _plain_power(base: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    if degree == 0:
+        return np.ones_like(base)
+    result = None
+    while degree:
+        if degree & 1:
+            result = base if result is None else result * base
+        degree >>= 1
+        if degree:
+            base = base * base
+    assert result is not None
+    return result

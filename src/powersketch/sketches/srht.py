@@ -14,7 +14,7 @@ from powersketch.sketches._operators import check_columns, check_sizes
 
 @dataclass(frozen=True)
 class SRHT:
-    """T = P H D / √size (Definition 2.6 of [SWYZ21]), x padded to a power of two.
+    """T = P H D / √size (Definition 2.7 of [SWYZ21]), x padded to a power of two.
 
     Coordinates are sampled without replacement as far as that goes: a sample longer than the
     padded row is made of whole permutations and a rest, which keeps every coordinate's share equal.

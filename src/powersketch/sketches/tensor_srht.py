@@ -13,7 +13,7 @@ from powersketch.sketches._operators import check_columns, check_sizes
 
 @dataclass(frozen=True)
 class TensorSRHT:
-    """S = P (H D₁ × H D₂) / √size (Definition 2.7 of [SWYZ21]) on vectors of up to `length`.
+    """S = P (H D₁ × H D₂) / √size (Definition 2.9 of [SWYZ21]) on vectors of up to `length`.
 
     P samples pairs of coordinates; signs and coordinates of the two factors are independent, and
     each factor's coordinates are sampled without replacement as far as that goes.
