@@ -7,6 +7,10 @@ PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src/powersketch \
     -type f -not -path '*/__pycache__/*' -not -name '.*' 2>/dev/null)
 
+NATIVE_TEST := build/native_tests/same_bits
+NATIVE_TEST_FLAGS := -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+    -ffp-contract=off -fno-math-errno -fno-strict-aliasing -Wall -Wextra -Wno-psabi -DPOWERSKETCH_X86
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint bench clean
@@ -22,7 +26,8 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
-test: lint
+test: lint $(NATIVE_TEST)
+	$(NATIVE_TEST)
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q tests
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs powersketch
 	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md
@@ -32,6 +37,14 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Without -mavx flags the wide vectors are lowered to what every machine has.
+build/native_tests/%.o: native/%.cpp $(wildcard native/*.hpp)
+	@mkdir -p $(@D)
+	$(CXX) $(NATIVE_TEST_FLAGS) -c $< -o $@
+
+$(NATIVE_TEST): $(addprefix build/native_tests/,tests/same_bits.o isa_baseline.o isa_avx2.o isa_avx512.o)
+	$(CXX) $(NATIVE_TEST_FLAGS) $^ -o $@
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py

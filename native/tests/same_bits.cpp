@@ -1,0 +1,259 @@
+// Runs every kernel of every vector width on the same inputs and compares the bits. Built with the
+// sanitizers and without any -mavx flag: wide vectors are then lowered to plain instructions, so
+// that the AVX2 and AVX-512 layouts are tested on every machine, memory accesses included.
+#include "../kernel_table.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+using namespace powersketch;
+
+namespace {
+
+int passed = 0, failed = 0;
+
+// Inputs sit in allocations of exactly their size, one element off alignment.
+template <class T> class Unaligned {
+  public:
+    explicit Unaligned(std::size_t n) : memory_(new T[n + 1]), size_(n) {}
+    T *data() { return memory_.get() + 1; }
+    std::size_t size() const { return size_; }
+
+  private:
+    std::unique_ptr<T[]> memory_;
+    std::size_t size_;
+};
+
+class Numbers {
+  public:
+    std::uint32_t word() {
+        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+        return std::uint32_t(state_ >> 33);
+    }
+    double uniform() { return double(word()) / 2147483648.0 - 0.5; }
+    template <class T> Unaligned<T> values(std::size_t n) {
+        Unaligned<T> result(n);
+        for (std::size_t i = 0; i < n; ++i)
+            result.data()[i] = T(uniform());
+        return result;
+    }
+    template <class T> Unaligned<T> signs(std::size_t n) {
+        Unaligned<T> result(n);
+        for (std::size_t i = 0; i < n; ++i)
+            result.data()[i] = word() & 1 ? T(1) : T(-1);
+        return result;
+    }
+    Unaligned<std::int32_t> indices(std::size_t n, std::size_t bound) {
+        Unaligned<std::int32_t> result(n);
+        for (std::size_t i = 0; i < n; ++i)
+            result.data()[i] = std::int32_t(word() % bound);
+        return result;
+    }
+
+  private:
+    std::uint64_t state_ = 12345;
+};
+
+struct Workspace {
+    explicit Workspace(std::size_t bytes)
+        : memory(static_cast<char *>(std::aligned_alloc(64, (bytes + 127) / 64 * 64))) {}
+    ~Workspace() { std::free(memory); }
+    char *memory;
+};
+
+template <class T> const Kernels<T> &of(const InstructionSet &set);
+template <> const Kernels<float> &of(const InstructionSet &set) { return set.single; }
+template <> const Kernels<double> &of(const InstructionSet &set) { return set.full; }
+
+const InstructionSet *const kSets[] = {&baseline_instructions(), &avx2_instructions(),
+                                       &avx512_instructions()};
+
+// run(kernels, output) for every set; all outputs must equal the first one's.
+template <class T, class Run>
+void compare(const char *what, std::size_t outputs, const Run &run) {
+    std::vector<T> expected;
+    for (const InstructionSet *set : kSets) {
+        Unaligned<T> output(outputs);
+        std::memset(output.data(), 0, outputs * sizeof(T));
+        run(of<T>(*set), output.data());
+        std::vector<T> found(output.data(), output.data() + outputs);
+        if (expected.empty())
+            expected = found;
+        const bool same = !std::memcmp(found.data(), expected.data(), outputs * sizeof(T));
+        same ? ++passed : ++failed;
+        if (!same)
+            std::printf("%s: %s differs from %s (%zu-byte numbers)\n", what, set->name,
+                        kSets[0]->name, sizeof(T));
+    }
+}
+
+std::size_t padded(std::size_t n) {
+    std::size_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+template <class T> void test_transforms(std::size_t rows, std::size_t columns) {
+    Numbers random;
+    const std::size_t n = padded(columns), size = n < 100 ? n : 100;
+    auto X = random.values<T>(rows * columns);
+    auto signs = random.signs<T>(columns);
+    auto indices = random.indices(size, n);
+    const SrhtPlan<T> plan{columns, n, size, signs.data(), indices.data(), T(0.3)};
+    const Rows<const T> input{X.data(), columns};
+    compare<T>("transform", rows * n, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.transform_workspace(n));
+        k.transform(columns, n, input, Rows<T>{out, n}, 0, rows, space.memory);
+    });
+    compare<T>("srht", rows * size, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.srht_workspace(plan));
+        k.srht(plan, input, Rows<T>{out, size}, 0, rows, space.memory);
+    });
+    auto direction = random.values<double>(columns);
+    compare<double>("moments", 2 * rows, [&](const Kernels<double> &k, double *out) {
+        const Kernels<T> *kernels = nullptr;
+        for (const InstructionSet *set : kSets)
+            if (&of<double>(*set) == &k)
+                kernels = &of<T>(*set);
+        kernels->moments(columns, input, direction.data(), out, out + rows, 0, rows);
+    });
+}
+
+template <class T> void test_pairs(std::size_t rows, std::size_t length, std::size_t columns) {
+    Numbers random;
+    auto A = random.values<T>(rows * columns), B = random.values<T>(rows * columns);
+    auto first_signs = random.signs<T>(length), second_signs = random.signs<T>(length);
+    auto first = random.indices(length, length), second = random.indices(length, length);
+    const PairPlan<T> pair{length, first_signs.data(), second_signs.data(), first.data(),
+                           second.data()};
+    compare<T>("pair", rows * length, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.pair_workspace(pair, length));
+        k.pair(pair, columns, length, T(0.1), {A.data(), columns}, {B.data(), columns},
+               {out, length}, 0, rows, space.memory);
+    });
+}
+
+// Degrees 2, 3 and 4 with a shifted leaf, sampled or not, norms preserved or not.
+template <class T>
+void test_chain(std::size_t rows, std::size_t columns, std::size_t length, bool preserve) {
+    Numbers random;
+    const std::size_t n = padded(columns);
+    const bool sampled = n > length;
+    const std::size_t leaf = sampled ? length : n;
+    auto X = random.values<T>(rows * columns);
+    auto signs = random.signs<T>(columns), first_signs = random.signs<T>(length);
+    auto second_signs = random.signs<T>(length), shift = random.values<T>(leaf);
+    auto leaf_indices = random.indices(leaf, n);
+    auto first = random.indices(length, length), second = random.indices(length, length);
+    auto row_scale = random.values<T>(rows), row_shift = random.values<T>(rows);
+    auto scales = random.values<double>(3 * rows);
+    const auto size = std::int32_t(length), part = std::int32_t(length / 4);
+    const PairStep steps[] = {{0, 0, 1, size}, {0, 1, 2, 2 * part}, {1, 1, 0, size}};
+    const OutputBlock outputs[] = {{1, 0, part, 0}, {2, part, part, part}, {0, 1, part, 2 * part}};
+    const std::int32_t after[] = {1, 2, 3};
+    ChainPlan<T> plan{};
+    plan.leaf = sampled ? Leaf::srht : Leaf::identity;
+    plan.base = {columns, n, leaf, signs.data(), leaf_indices.data(), T(0.2)};
+    plan.leaf_length = leaf;
+    plan.leaf_shift = shift.data();
+    plan.pair = {length, first_signs.data(), second_signs.data(), first.data(), second.data()};
+    plan.steps = steps;
+    plan.step_count = 3;
+    plan.outputs = outputs;
+    plan.output_after = after;
+    plan.output_count = 3;
+    plan.register_count = 3;
+    plan.preserve_norms = preserve;
+    const std::size_t width = std::size_t(3 * part);
+    compare<T>("chain", rows * width, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.chain_workspace(plan));
+        const ChainRows<T> work{{X.data(), columns}, row_scale.data(), row_shift.data(),
+                                scales.data(), {out, width}};
+        k.chain(plan, work, 0, rows, space.memory);
+    });
+}
+
+template <class T> void test_scatter(std::size_t rows, std::size_t columns) {
+    Numbers random;
+    const std::size_t size = 37, copies = 3;
+    auto X = random.values<T>(rows * columns);
+    auto table = random.indices(columns * copies, 2 * size);
+    const ScatterPlan<T> by_table{columns, size, copies, table.data(), 0, T(0.5)};
+    const ScatterPlan<T> by_hash{columns, size, copies, nullptr, 77, T(0.5)};
+    for (const ScatterPlan<T> *plan : {&by_table, &by_hash})
+        compare<T>("scatter", rows * size, [&](const Kernels<T> &k, T *out) {
+            Workspace space(k.scatter_workspace(*plan));
+            k.scatter(*plan, {X.data(), columns}, {out, size}, 0, rows, space.memory);
+        });
+    auto matrix = random.values<T>(columns * size);
+    compare<T>("product", rows * size, [&](const Kernels<T> &k, T *out) {
+        k.product(columns, size, matrix.data(), {X.data(), columns}, {out, size}, 0, rows);
+    });
+}
+
+// Rows with few entries take the direct path of the SRHT, the others the transform.
+template <class T> void test_sparse(std::size_t rows, std::size_t columns, std::size_t entries) {
+    Numbers random;
+    const std::size_t n = padded(columns), size = 61;
+    auto values = random.values<T>(rows * entries);
+    std::vector<std::int32_t> positions(rows * entries);
+    std::vector<std::int64_t> indptr(rows + 1);
+    for (std::size_t i = 0; i < rows; ++i) {
+        indptr[i + 1] = std::int64_t((i + 1) * entries);
+        for (std::size_t e = 0; e < entries; ++e)
+            positions[i * entries + e] = std::int32_t(e * columns / entries);
+    }
+    auto signs = random.signs<T>(columns);
+    auto indices = random.indices(size, n);
+    const SrhtPlan<T> plan{columns, n, size, signs.data(), indices.data(), T(0.3)};
+    const SparseRows<T, std::int32_t> input{values.data(), positions.data(), indptr.data()};
+    compare<T>("sparse srht", rows * size, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.srht_sparse_workspace(plan));
+        k.sparse32.srht(plan, input, {out, size}, 0, rows, space.memory);
+    });
+    const ScatterPlan<T> hashed{columns, size, 4, nullptr, 99, T(0.5)};
+    compare<T>("sparse scatter", rows * size, [&](const Kernels<T> &k, T *out) {
+        k.sparse32.scatter(hashed, input, {out, size}, 0, rows);
+    });
+    auto matrix = random.values<T>(columns * size);
+    compare<T>("sparse product", rows * size, [&](const Kernels<T> &k, T *out) {
+        k.sparse32.product(size, matrix.data(), input, {out, size}, 0, rows);
+    });
+}
+
+template <class T> void test_all() {
+    for (std::size_t rows : {1, 2, 5, 8, 17, 33})
+        for (std::size_t columns : {1, 3, 8, 61, 300, 1025})
+            test_transforms<T>(rows, columns);
+    test_transforms<T>(3, 8200);
+    test_transforms<T>(2, 70000);
+    for (std::size_t rows : {1, 7, 16, 21}) {
+        test_pairs<T>(rows, 64, 50);
+        test_pairs<T>(rows, 4, 3);
+        test_scatter<T>(rows, 131);
+        test_sparse<T>(rows, 3000, 5);
+        test_sparse<T>(rows, 500, 250);
+        for (bool preserve : {false, true}) {
+            test_chain<T>(rows, 5, 64, preserve);
+            test_chain<T>(rows, 64, 64, preserve);
+            test_chain<T>(rows, 300, 64, preserve);
+            test_chain<T>(rows, 9000, 128, preserve);
+        }
+    }
+    test_pairs<T>(2, 8192, 8000);
+    test_chain<T>(2, 70000, 8192, true);
+}
+
+} // namespace
+
+int main() {
+    test_all<float>();
+    test_all<double>();
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
