@@ -18,7 +18,7 @@ from powersketch.powers import Scaled
 _LARGEST_SHIFT = 120
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AugmentedRows:
     """The kernel's parameters in the form that sketches need."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import sys
 import time
@@ -21,6 +22,10 @@ _PROGRESS_SECONDS = 0.5
 
 def thread_count(n_jobs: int | None) -> int:
     """Return scikit-learn's meaning of `n_jobs`; "all" is limited by OMP_NUM_THREADS if set."""
+    if n_jobs is not None and (
+        isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral)
+    ):
+        raise TypeError(f"n_jobs={n_jobs!r} must be an integer or None: use -1 for all processors.")
     if n_jobs == 0:
         raise ValueError(
             "n_jobs=0 has no meaning: use None or 1 for one thread, -1 for all processors."
@@ -32,10 +37,14 @@ def thread_count(n_jobs: int | None) -> int:
     return threads
 
 
-def batch_rows(columns: int, itemsize: int, threads: int) -> int:
-    """Return how many rows make a batch: a few MiB, whole groups of rows for every thread."""
+def batch_rows(X: Rows, size: int, threads: int) -> int:
+    """Return how many rows make a batch: a few MiB, whole groups of rows for every thread.
+
+    The larger of a row and its `size` outputs counts; a sparse row counts by its entries.
+    """
     group = 32 * threads
-    rows = _BATCH_BYTES // max(columns * itemsize, 1)
+    width: int = X.nnz // max(X.shape[0], 1) if is_sparse(X) else X.shape[1]
+    rows: int = _BATCH_BYTES // (max(width, size, 1) * X.dtype.itemsize)
     return max(rows // group, 1) * group
 
 
@@ -75,8 +84,7 @@ def transform_rows(
     dtype: np.dtype[Any] = X.dtype
     out = np.empty((X.shape[0], size), dtype=dtype)
     bound = row_map.bind(RowFormat(dtype, X.shape[1], is_sparse(X)))
-    rows = batch_rows(max(X.shape[1], size), dtype.itemsize, threads)
-    for part, block in contiguous_batches(X, rows):
+    for part, block in contiguous_batches(X, batch_rows(X, size, threads)):
         bound.write(block, out[part], threads)
         progress.update(part.stop)
     return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,15 +13,15 @@ from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.native import Real, Rows
 from powersketch.powers import BoundPowerSketch, PowerSketch, RowFormat, Scaled, Slice
 from powersketch.random_streams import RandomStreams
+from powersketch.sketches import BASE_SKETCHES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DirectMap:
     """z(x) sketches x̃^⊗degree."""
 
     rows: AugmentedRows
     columns: int
-    size: int
     sketch: PowerSketch
 
     name: ClassVar[str] = "none"
@@ -40,15 +39,22 @@ class DirectMap:
         preserve_norms: bool,
     ) -> DirectMap:
         """Sample T on the augmented coordinates, and S."""
-        sketch = PowerSketch.draw(
-            streams.child("direct"),
-            columns + rows.extra_columns,
-            {rows.degree: Slice(0, size, 0)},
-            internal=internal,
-            base_sketch=base_sketch,
-            preserve_norms=preserve_norms,
-        )
-        return cls(rows, columns, size, sketch)
+        streams, output = streams.child("direct"), Slice(0, size, 0)
+        length = columns + rows.extra_columns
+        if rows.degree == 1 and size < length:
+            # No S follows that would mix all coordinates into few: T has to do it.
+            base = BASE_SKETCHES[base_sketch].draw(streams.child("T"), length, size)
+            sketch = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
+        else:
+            sketch = PowerSketch.draw(
+                streams,
+                length,
+                {rows.degree: output},
+                internal=internal,
+                base_sketch=base_sketch,
+                preserve_norms=preserve_norms,
+            )
+        return cls(rows, columns, sketch)
 
     def bind(self, rows: RowFormat) -> BoundDirectMap:
         """Make the map ready; √coef0 enters as a shift along the last coordinate."""
@@ -66,13 +72,12 @@ class DirectMap:
         if self.sketch.preserve_norms:
             scale = Scaled.of(np.sqrt(squared_norms)).power(degree)
         else:
-            # S has more rows than are used when internal > size: its scale is 1/√internal.
-            correction = math.sqrt(self.sketch.pair.length / self.size) if degree > 1 else 1.0
-            scale = Scaled.of(np.full(len(shift), correction)).times_power_of_two(degree * shift)
+            factor = np.full(len(shift), self.sketch.literal_factor(degree))
+            scale = Scaled.of(factor).times_power_of_two(degree * shift)
         return scale.to_float()[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BoundDirectMap:
     """A direct map for one format of rows."""
 

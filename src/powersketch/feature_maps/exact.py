@@ -12,7 +12,7 @@ from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import Monomials, RowFormat, Scaled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ExactMap:
     """z(x) is the symmetric power of x̃, followed by zero columns where it is shorter."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from powersketch.sketches import CountSketch
 _NOTHING = 1e-150
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Geometry:
     """The parts of a batch of augmented rows along and across the direction."""
 
@@ -42,7 +42,7 @@ class Geometry:
     shift: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MeanDirection:
     """A unit vector u in augmented space; x⊥ is described by `columns` coordinates.
 
@@ -96,16 +96,14 @@ def amplitudes(
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SplitMap:
     """Features block by block: degree 0, degree 1, exact degrees, sketched degrees."""
 
     centre: MeanDirection
-    columns: int
     sizes: SplitSizes
-    linear: PowerSketch | None
     monomials: tuple[Monomials, ...]
-    sketch: PowerSketch | None
+    chains: tuple[PowerSketch, ...]
     preserve_norms: bool
 
     name: ClassVar[str] = "mean"
@@ -125,40 +123,30 @@ class SplitMap:
         """Choose the sizes from the pilot rows and sample every block's sketch."""
         streams, columns = streams.child("split"), pilot.shape[1]
         sizes = choose_sizes(*_pilot_weights(centre, pilot), columns, size)
-        options: dict[str, Any] = {
-            "internal": internal,
-            "base_sketch": base_sketch,
-            "preserve_norms": preserve_norms,
-        }
-        sketch, start = None, 0
-        slices = {}
-        for degree, width in sizes.sketched.items():
-            slices[degree] = Slice(start, width, sizes.offset(degree))
-            start += width
-        if slices:
-            sketch = PowerSketch.draw(streams.child("powers"), columns, slices, **options)
-        linear = cls._draw_linear(streams, columns, sizes, preserve_norms)
+        chains = []
+        if sizes.linear:
+            output = Slice(0, sizes.linear, sizes.offset(1))
+            base = CountSketch.keeping(
+                streams.child("linear"), columns, sizes.coordinates, sizes.shared
+            )
+            chains.append(PowerSketch.linear(base, output, preserve_norms=preserve_norms))
+        if sizes.sketched:
+            sketch = PowerSketch.draw(
+                streams.child("powers"),
+                columns,
+                sizes.slices(),
+                internal=internal,
+                base_sketch=base_sketch,
+                preserve_norms=preserve_norms,
+            )
+            chains.append(sketch)
         monomials = tuple(Monomials.of(columns, degree) for degree in sizes.exact)
-        return cls(centre, columns, sizes, linear, monomials, sketch, preserve_norms)
-
-    @staticmethod
-    def _draw_linear(
-        streams: RandomStreams, columns: int, sizes: SplitSizes, preserve_norms: bool
-    ) -> PowerSketch | None:
-        if not sizes.linear:
-            return None
-        base = CountSketch.keeping(
-            streams.child("linear"), columns, sizes.coordinates, sizes.shared
-        )
-        output = Slice(0, sizes.linear, sizes.offset(1))
-        return PowerSketch.linear(base, output, preserve_norms=preserve_norms)
+        return cls(centre, sizes, monomials, tuple(chains), preserve_norms)
 
     def bind(self, rows: RowFormat) -> BoundSplitMap:
         """Make every block ready for rows of one format."""
-        direction = self.centre.direction
-        linear = self.linear.bind(rows, direction) if self.linear else None
-        sketch = self.sketch.bind(rows, direction) if self.sketch else None
-        return BoundSplitMap(self, linear, sketch)
+        bound = tuple(chain.bind(rows, self.centre.direction) for chain in self.chains)
+        return BoundSplitMap(self, bound)
 
     def block_scales(
         self, geometry: Geometry, shift: NDArray[np.int64]
@@ -168,8 +156,9 @@ class SplitMap:
         shares = amplitudes(geometry, degree, kept)
         root = Scaled.of(np.sqrt(geometry.squared_norms)).power(degree).to_float()
         if not self.preserve_norms:
+            factors = self._literal_factors(geometry, shift)
             return {
-                level: root * share * self._literal_correction(level, geometry, shift)
+                level: root * share * factors.get(level, 1.0)
                 for level, share in zip(kept.tolist(), shares, strict=True)
             }
         present = np.sqrt(np.add.reduce([share * share for share in shares], axis=0))
@@ -178,27 +167,26 @@ class SplitMap:
         root /= np.where(lost, 1.0, present)
         return {level: root * share for level, share in zip(kept.tolist(), shares, strict=True)}
 
-    def _literal_correction(
-        self, level: int, geometry: Geometry, shift: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return what turns a block's exact norm into the factor of its unnormalised sketch."""
+    def _literal_factors(
+        self, geometry: Geometry, shift: NDArray[np.int64]
+    ) -> dict[int, NDArray[np.float64]]:
+        """Return what turns a sketched block's exact norm into the factor of its literal sketch."""
         across = np.sqrt(geometry.squared_across)
-        if level == 0 or level in self.sizes.exact:
-            return np.ones_like(across)
         inverse = np.divide(1.0, across, out=np.zeros_like(across), where=across > 0)
-        undo = Scaled.of(inverse).times_power_of_two(shift).power(level).to_float()
-        if level == 1 or self.sketch is None:
-            return undo
-        return undo * math.sqrt(self.sketch.pair.length / self.sizes.sketched[level])
+        undo = Scaled.of(inverse).times_power_of_two(shift)
+        return {
+            level: undo.power(level).to_float() * chain.literal_factor(level)
+            for chain in self.chains
+            for level in chain.program.degrees
+        }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BoundSplitMap:
     """A split map for one format of rows."""
 
     map: SplitMap
-    linear: BoundPowerSketch | None
-    sketch: BoundPowerSketch | None
+    chains: tuple[BoundPowerSketch, ...]
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
@@ -213,20 +201,10 @@ class BoundSplitMap:
         out[:, self.map.sizes.stop :] = 0
         if self.map.monomials:
             self._write_monomials(X, row_scale, row_shift, scales, out, threads)
-        fits = True
-        for part, degrees in self._chains():
-            columns = np.stack([scales[degree] for degree in degrees], axis=1)
-            fits &= part.apply(X, row_scale, row_shift, columns, out, threads)
-        if not fits:
-            raise overflow_error(out.dtype)
-
-    def _chains(self) -> list[tuple[BoundPowerSketch, tuple[int, ...]]]:
-        chains: list[tuple[BoundPowerSketch, tuple[int, ...]]] = []
-        if self.linear is not None:
-            chains.append((self.linear, (1,)))
-        if self.sketch is not None and self.map.sketch is not None:
-            chains.append((self.sketch, self.map.sketch.program.degrees))
-        return chains
+        for chain, bound in zip(self.map.chains, self.chains, strict=True):
+            columns = np.stack([scales[degree] for degree in chain.program.degrees], axis=1)
+            if not bound.apply(X, row_scale, row_shift, columns, out, threads):
+                raise overflow_error(out.dtype)
 
     def _write_monomials(
         self,

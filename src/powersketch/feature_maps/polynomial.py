@@ -173,12 +173,13 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         del y
         self._check_parameters()
         X = self._validated(X, reset=True)
-        self.seed_ = seed_from(self.random_state)
+        seed = seed_from(self.random_state)
+        kernel = Polynomial(self.degree, self._resolve_gamma(X), self.coef0)
+        row_map = self._choose_map(X, kernel, seed)
+        # Nothing is stored before everything is known: a failed fit leaves the last one intact.
+        self.seed_, self.kernel_, self.gamma_ = seed, kernel, kernel.gamma
         self.n_components_ = int(self.n_components)
-        self.gamma_ = self._resolve_gamma(X)
-        self.kernel_ = Polynomial(self.degree, self.gamma_, self.coef0)
-        self._row_map = self._choose_map(X)
-        self.expansion_ = self._row_map.name
+        self._row_map, self.expansion_ = row_map, row_map.name
         return self
 
     def transform(self, X: Any) -> Real:
@@ -227,9 +228,11 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         thread_count(self.n_jobs)
 
     def _validated(self, X: Any, *, reset: bool) -> Rows:
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if is_sparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
 
     def _resolve_gamma(self, X: Rows) -> float:
         """Return gamma, or scikit-learn's "scale" from sums that are the same on every machine."""
@@ -237,7 +240,7 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return float(self.gamma)
         ones = np.ones(X.shape[1])
         squares, sums = [], []
-        for _, block in contiguous_batches(X, batch_rows(X.shape[1], X.dtype.itemsize, 1)):
+        for _, block in contiguous_batches(X, batch_rows(X, 1, 1)):
             square, total = native.row_moments(block, ones)
             squares.append(math.fsum(square))
             sums.append(math.fsum(total))
@@ -246,13 +249,13 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         variance = math.fsum(squares) / count - mean * mean
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
-    def _choose_map(self, X: Rows) -> RowMap:
-        rows, columns, size = AugmentedRows.of(self.kernel_), X.shape[1], self.n_components_
+    def _choose_map(self, X: Rows, kernel: Polynomial, seed: int) -> RowMap:
+        rows, columns, size = AugmentedRows.of(kernel), X.shape[1], int(self.n_components)
         if self.norm_preserving and (
             monomial_count(columns + rows.extra_columns, rows.degree) <= size
         ):
             return ExactMap.of(rows, columns)
-        streams = RandomStreams(self.seed_, "polynomial")
+        streams = RandomStreams(seed, "polynomial")
         base_sketch = self.base_sketch
         if base_sketch == "auto":
             base_sketch = "osnap" if is_sparse(X) else "srht"
@@ -271,4 +274,4 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return direct
         split = SplitMap.draw(streams, centre, pilot, size, **options)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
-        return best_map(maps, pilot, size, self.kernel_)
+        return best_map(maps, pilot, size, kernel)

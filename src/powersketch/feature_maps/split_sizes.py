@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.powers import monomial_count
+from powersketch.powers import Slice, monomial_count
 
 # Each sketched degree costs an application of S; lighter ones beyond these are left out, and the
 # row's norm is made up for by the others.
@@ -15,7 +15,7 @@ _MOST_SKETCHED_DEGREES = 24
 _SMALLEST_BLOCK = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SplitSizes:
     """The layout of the features: degree 0, degree 1, exact degrees 2 … , sketched degrees.
 
@@ -42,6 +42,17 @@ class SplitSizes:
     def stop(self) -> int:
         """One past the last column in use."""
         return self.offset(int(self.degrees[-1]) + 1)
+
+    def slices(self) -> dict[int, Slice]:
+        """Return rows of S for every sketched degree, none of them used twice.
+
+        Degrees that shared rows would have correlated errors: these add up, others average out.
+        """
+        slices, start = {}, 0
+        for degree, width in self.sketched.items():
+            slices[degree] = Slice(start, width, self.offset(degree))
+            start += width
+        return slices
 
     def offset(self, degree: int) -> int:
         """Return the first column of a degree."""

@@ -28,7 +28,7 @@ def is_sparse(X: Rows) -> bool:
     return bool(sp.issparse(X))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SrhtSpec:
     """scale · (H D x)[indices], x padded with zeros to `padded` (Definition 2.7 of [SWYZ21])."""
 
@@ -38,7 +38,7 @@ class SrhtSpec:
     scale: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairSpec:
     """(H D₁ a)[first] · (H D₂ b)[second] over √length (Definition 2.9 of [SWYZ21])."""
 
@@ -53,7 +53,7 @@ class PairSpec:
         return len(self.signs_first)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScatterSpec:
     """Signed sums of coordinates: copy b of coordinate j goes to bucket table[j, b] // 2.
 
@@ -72,7 +72,7 @@ class ScatterSpec:
         return int(self.table.shape[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ChainSpec:
     """A leaf followed by a straight-line program of pair products (Algorithm 1 of [SWYZ21]).
 

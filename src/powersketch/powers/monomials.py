@@ -19,7 +19,7 @@ def monomial_count(columns: int, degree: int) -> int:
     return math.comb(columns + degree - 1, degree)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Monomials:
     """Features with ⟨z(x), z(y)⟩ = ⟨x, y⟩^degree exactly.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PowerProgram:
     """Products of powers, and the slices of them that become features.
 
@@ -23,7 +23,7 @@ class PowerProgram:
     registers: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slice:
     """Rows start … start + size of S, written at output column `offset`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,7 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
     return z
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowFormat:
     """What the rows to come look like."""
 
@@ -49,7 +50,7 @@ class RowFormat:
     sparse: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PowerSketch:
     """Sketches of some powers of the rows of a matrix, sharing T, S and intermediate powers.
 
@@ -105,8 +106,15 @@ class PowerSketch:
 
     @property
     def leaf_length(self) -> int:
-        """The length of T x, or of the padded x."""
-        return padded_length(self.columns if self.base is None else self.base.size)
+        """The length of T x, or of the padded x, and no less than what features of it take."""
+        of_leaf = self.program.outputs[self.program.outputs[:, 4] == 0]
+        taken = int((of_leaf[:, 1] + of_leaf[:, 2]).max(initial=0))
+        return padded_length(max(self.columns if self.base is None else self.base.size, taken))
+
+    def literal_factor(self, degree: int) -> float:
+        """Return √(rows of S / rows used) of a degree: S itself is scaled for all of its rows."""
+        used = self.program.outputs[self.program.degrees.index(degree), 2]
+        return math.sqrt(self.pair.length / int(used)) if degree > 1 else 1.0
 
     def leaf_of(self, direction: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return T applied to one vector."""
@@ -121,7 +129,9 @@ class PowerSketch:
         through the direction only.
         """
         # The chain reads dense rows; sparse ones go through T before they enter it.
-        fused = self.base.spec if isinstance(self.base, SRHT) and not rows.sparse else None
+        fused = None
+        if isinstance(self.base, SRHT) and self.base.size == self.leaf_length and not rows.sparse:
+            fused = self.base.spec
         outside = self.base if fused is None else None
         spec = ChainSpec(
             columns=rows.columns if outside is None else outside.size,
@@ -137,7 +147,7 @@ class PowerSketch:
         return BoundPowerSketch(outside, make_chain(spec, rows.dtype))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BoundPowerSketch:
     """A power sketch for one dtype: an outside T, if it is not part of the chain, and the chain."""
 

@@ -16,7 +16,7 @@ _SAFE_DEGREE = 128  # (1/16)^_SAFE_DEGREE is an ordinary number
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaled:
     """An array of numbers mantissa · 2^exponent.
 
@@ -47,7 +47,7 @@ class Scaled:
         """Raise to an integer power ≥ 0 by repeated squaring."""
         if degree > _SAFE_DEGREE:
             whole, rest = divmod(degree, _SAFE_DEGREE)
-            return self.power(_SAFE_DEGREE).power(whole) * self.power(rest)
+            return (self.power(_SAFE_DEGREE).power(whole) * self.power(rest)).power(1)
         mantissa, shift = np.frexp(_plain_power(self.mantissa, degree))
         return Scaled(mantissa, degree * self.exponent + shift)
 

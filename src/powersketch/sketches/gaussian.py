@@ -13,7 +13,7 @@ from powersketch.random_streams import RandomStreams
 from powersketch.sketches._operators import check_columns, check_sizes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GaussianProjection:
     """T with independent normal entries of variance 1 / size; `matrix` holds its transpose."""
 

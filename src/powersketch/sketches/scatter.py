@@ -28,7 +28,7 @@ def hashed_table(key: int, columns: int, size: int, sparsity: int) -> NDArray[np
     return table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OSNAP:
     """Every coordinate goes, with random signs, to one bucket in each of a few bands [NN13]."""
 
@@ -70,6 +70,7 @@ class CountSketch(OSNAP):
         table = np.zeros((columns, 1), dtype=np.int32)
         rest = np.setdiff1d(np.arange(columns), kept)
         if len(rest):
+            check_sizes("the shared part of a scatter sketch", len(rest), shared)
             hashed = hashed_table(streams.key("hash"), columns, shared, 1)
             table[rest] = hashed[rest] + 2 * len(kept)
         table[kept, 0] = 2 * np.arange(len(kept))

@@ -12,7 +12,7 @@ from powersketch.random_streams import RandomStreams
 from powersketch.sketches._operators import check_columns, check_sizes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SRHT:
     """T = P H D / √size (Definition 2.7 of [SWYZ21]), x padded to a power of two.
 

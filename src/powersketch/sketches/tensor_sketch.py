@@ -11,7 +11,7 @@ from powersketch.sketches._operators import check_columns
 from powersketch.sketches.scatter import CountSketch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TensorSketch:
     """S(a ⊗ b) = C₁a ∗ C₂b [PP13]: the CountSketch of a ⊗ b under the sum of the two hashes."""
 

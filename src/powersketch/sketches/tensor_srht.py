@@ -11,7 +11,7 @@ from powersketch.random_streams import RandomStreams
 from powersketch.sketches._operators import check_columns, check_sizes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TensorSRHT:
     """S = P (H D₁ × H D₂) / √size (Definition 2.9 of [SWYZ21]) on vectors of up to `length`.
 
@@ -43,5 +43,11 @@ class TensorSRHT:
 
     def apply(self, A: Real, B: Real, *, threads: int = 1) -> Real:
         """Return S(a ⊗ b) for every pair of rows."""
-        check_columns("tensor_srht", A.shape[1], self.length)
+        columns = max(A.shape[1], B.shape[1])
+        check_columns("tensor_srht", columns, self.length)
+        A, B = _widened(A, columns), _widened(B, columns)
         return native.tensor_srht(A, B, self.spec, threads=threads)
+
+
+def _widened(X: Real, columns: int) -> Real:
+    return X if X.shape[1] == columns else np.pad(X, ((0, 0), (0, columns - X.shape[1])))
