@@ -339,27 +339,18 @@ template <class T> class PowerChain {
                      std::size_t registers) {
         require(steps.shape(1) == 4 && outputs.shape(1) == 5 && registers >= 1 && registers <= 64,
                 "PowerChain: steps have 4 columns, outputs 5, registers number 1 to 64");
-        const auto count = std::int32_t(registers);
-        const auto length = std::int32_t(plan_.pair.length);
-        for (std::size_t s = 0; s < steps.shape(0); ++s) {
-            const std::int32_t *row = steps.data() + 4 * s;
-            for (int c = 0; c < 3; ++c)
-                require(row[c] >= 0 && row[c] < count, "PowerChain: a step names no register");
-            require(row[3] >= 1 && std::size_t(row[3]) <= first_.size() && row[3] <= length,
-                    "PowerChain: a step asks for more rows than the pair sketch has");
-            steps_.push_back({row[0], row[1], row[2], row[3]});
+        // How much of every register is filled, step by step: nothing else may be read.
+        std::vector<std::size_t> filled(registers, 0);
+        filled[0] = plan_.leaf_length;
+        std::size_t block = 0;
+        for (std::size_t s = 0; s <= steps.shape(0); ++s) {
+            if (s > 0)
+                add_step(steps.data() + 4 * (s - 1), filled);
+            for (; block < outputs.shape(0) && outputs.data()[5 * block + 4] == std::int32_t(s); ++block)
+                add_output(outputs.data() + 5 * block, filled);
         }
-        for (std::size_t b = 0; b < outputs.shape(0); ++b) {
-            const std::int32_t *row = outputs.data() + 5 * b;
-            require(row[0] >= 0 && row[0] < count && row[1] >= 0 && row[2] >= 1 && row[3] >= 0 &&
-                        row[1] + row[2] <= length && row[4] >= 0 &&
-                        std::size_t(row[4]) <= steps_.size() &&
-                        (after_.empty() || after_.back() <= row[4]),
-                    "PowerChain: an output block lies outside its register or out of order");
-            outputs_.push_back({row[0], row[1], row[2], row[3]});
-            after_.push_back(row[4]);
-            width_ = std::max(width_, std::size_t(row[3] + row[2]));
-        }
+        require(block == outputs.shape(0),
+                "PowerChain: an output block lies outside its register or out of order");
         plan_.steps = steps_.data();
         plan_.step_count = steps_.size();
         plan_.outputs = outputs_.data();
@@ -368,6 +359,33 @@ template <class T> class PowerChain {
         plan_.register_count = registers;
     }
 
+    void add_step(const std::int32_t *row, std::vector<std::size_t> &filled) {
+        for (int c = 0; c < 3; ++c)
+            require(row[c] >= 0 && std::size_t(row[c]) < filled.size(),
+                    "PowerChain: a step names no register");
+        for (int c = 0; c < 2; ++c)
+            require(filled[row[c]] == (is_leaf(row[c]) ? plan_.leaf_length : plan_.pair.length),
+                    "PowerChain: a step reads a register that is not filled");
+        require(row[3] >= 1 && std::size_t(row[3]) <= std::min(first_.size(), plan_.pair.length),
+                "PowerChain: a step asks for more rows than the pair sketch has");
+        filled[row[2]] = std::size_t(row[3]);
+        if (row[2] == 0)
+            leaf_overwritten_ = true;
+        steps_.push_back({row[0], row[1], row[2], row[3]});
+    }
+
+    void add_output(const std::int32_t *row, const std::vector<std::size_t> &filled) {
+        require(row[0] >= 0 && std::size_t(row[0]) < filled.size() && row[1] >= 0 && row[2] >= 1 &&
+                    row[3] >= 0 && std::size_t(row[1]) + std::size_t(row[2]) <= filled[row[0]],
+                "PowerChain: an output block lies outside its register or out of order");
+        outputs_.push_back({row[0], row[1], row[2], row[3]});
+        after_.push_back(row[4]);
+        width_ = std::max(width_, std::size_t(row[3]) + std::size_t(row[2]));
+    }
+
+    bool is_leaf(std::int32_t which) const { return which == 0 && !leaf_overwritten_; }
+
+    bool leaf_overwritten_ = false;
     ChainPlan<T> plan_{};
     std::vector<T> leaf_signs_, leaf_shift_, signs_first_, signs_second_;
     std::vector<std::int32_t> leaf_indices_, first_, second_, after_;

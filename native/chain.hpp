@@ -163,7 +163,8 @@ inline bool block_factor(const ChainPlan<T> &plan, const OutputBlock &block,
         if (norm > 0)
             value = plan.preserve_norms ? scale / norm : scale * reg.track[block.source][r];
         factor[r] = T(value);
-        representable = representable && __builtin_fabs(value) * norm <= largest;
+        const double size = __builtin_fabs(value);
+        representable = representable && size <= largest && size * norm <= largest;
     }
     return representable;
 }

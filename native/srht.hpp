@@ -144,7 +144,7 @@ void srht_sparse_rows(const SrhtPlan<T> &plan, SparseRows<T, I> input, Rows<T> o
             continue;
         }
         for (std::int64_t e = first; e < last; ++e)
-            dense[input.columns[e]] = input.values[e];
+            dense[input.columns[e]] += input.values[e];
         srht_row(plan, dense, T(1), output.row(i), scratch);
         for (std::int64_t e = first; e < last; ++e)
             dense[input.columns[e]] = 0;

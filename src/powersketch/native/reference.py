@@ -185,8 +185,10 @@ class ReferenceChain:
             factor = np.divide(scales, norms, out=np.zeros_like(scales), where=norms > 0)
         else:
             factor = np.where(norms > 0, scales * register.track, 0.0)
-        fits = bool(np.all(np.abs(factor) * norms <= np.finfo(self._dtype).max))
-        return factor.astype(self._dtype), fits
+        sizes = np.abs(factor) * np.maximum(norms, 1.0)
+        fits = bool(np.all(sizes <= np.finfo(self._dtype).max))
+        with np.errstate(over="ignore"):
+            return factor.astype(self._dtype), fits
 
 
 def make_chain(spec: ChainSpec, dtype: np.dtype[Any]) -> ReferenceChain:

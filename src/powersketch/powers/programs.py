@@ -23,7 +23,7 @@ class PowerProgram:
     registers: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Slice:
     """Rows start … start + size of S, written at output column `offset`."""
 
