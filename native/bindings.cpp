@@ -276,19 +276,24 @@ template <class E> std::vector<E> copy_of(const Vector<E> &array) {
 template <class T> class PowerChain {
   public:
     PowerChain(std::size_t columns, std::size_t padded, Vector<T> leaf_signs,
-               Vector<std::int32_t> leaf_indices, double leaf_scale, std::size_t leaf_length,
-               Vector<T> leaf_shift, Vector<T> signs_first, Vector<T> signs_second,
+               Vector<std::int32_t> leaf_indices, Matrix<std::int32_t> leaf_table, double leaf_scale,
+               std::size_t leaf_size, std::size_t leaf_length, Vector<T> leaf_shift, Vector<T> signs_first, Vector<T> signs_second,
                Vector<std::int32_t> first, Vector<std::int32_t> second, Matrix<std::int32_t> steps,
                Matrix<std::int32_t> outputs, std::size_t registers, bool preserve_norms)
         : leaf_signs_(copy_of(leaf_signs)), leaf_shift_(copy_of(leaf_shift)),
           signs_first_(copy_of(signs_first)), signs_second_(copy_of(signs_second)),
-          leaf_indices_(copy_of(leaf_indices)), first_(copy_of(first)), second_(copy_of(second)) {
+          leaf_indices_(copy_of(leaf_indices)),
+          leaf_table_(leaf_table.data(), leaf_table.data() + leaf_table.size()), first_(copy_of(first)), second_(copy_of(second)) {
         plan_.pair = pair_plan<T>(signs_first, signs_second, first, second);
         plan_.pair.signs_first = signs_first_.data();
         plan_.pair.signs_second = signs_second_.data();
         plan_.pair.first = first_.data();
         plan_.pair.second = second_.data();
-        set_leaf(columns, padded, leaf_signs, leaf_indices, leaf_scale, leaf_length);
+        set_leaf(columns, leaf_length);
+        if (leaf_signs.shape(0))
+            set_srht(columns, padded, leaf_signs, leaf_indices, leaf_scale);
+        else if (leaf_table.shape(0))
+            set_scatter(columns, leaf_table.shape(1), leaf_scale, leaf_size);
         set_program(steps, outputs, registers);
         plan_.preserve_norms = preserve_norms;
     }
@@ -315,24 +320,36 @@ template <class T> class PowerChain {
     }
 
   private:
-    void set_leaf(std::size_t columns, std::size_t padded, const Vector<T> &signs,
-                  const Vector<std::int32_t> &indices, double scale, std::size_t leaf_length) {
+    void set_leaf(std::size_t columns, std::size_t leaf_length) {
         require(is_power_of_two(leaf_length) && leaf_length <= plan_.pair.length,
                 "PowerChain: the leaf's length must be a power of two, at most the pair sketch's");
-        plan_.leaf = signs.shape(0) ? Leaf::srht : Leaf::identity;
-        plan_.leaf_length = leaf_length;
-        if (plan_.leaf == Leaf::srht) {
-            plan_.base = srht_plan<T>(columns, signs, indices, padded, scale);
-            plan_.base.signs = leaf_signs_.data();
-            plan_.base.indices = leaf_indices_.data();
-            require(plan_.base.size == leaf_length, "PowerChain: the leaf samples leaf_length rows");
-        } else {
-            require(columns <= leaf_length, "PowerChain: an identity leaf is as long as its input");
-            plan_.base = {columns, leaf_length, leaf_length, nullptr, nullptr, T(1)};
-        }
+        const bool identity = leaf_signs_.empty() && leaf_table_.empty();
+        require(!identity || columns <= leaf_length,
+                "PowerChain: an identity leaf is as long as its input");
         require(leaf_shift_.empty() || leaf_shift_.size() == leaf_length,
                 "PowerChain: leaf_shift must be empty or have the leaf's length");
+        plan_.leaf = Leaf::identity;
+        plan_.leaf_length = leaf_length;
+        plan_.base = {columns, leaf_length, leaf_length, nullptr, nullptr, T(1)};
         plan_.leaf_shift = leaf_shift_.empty() ? nullptr : leaf_shift_.data();
+    }
+
+    void set_srht(std::size_t columns, std::size_t padded, const Vector<T> &signs,
+                  const Vector<std::int32_t> &indices, double scale) {
+        plan_.leaf = Leaf::srht;
+        plan_.base = srht_plan<T>(columns, signs, indices, padded, scale);
+        plan_.base.signs = leaf_signs_.data();
+        plan_.base.indices = leaf_indices_.data();
+        require(plan_.base.size == plan_.leaf_length,
+                "PowerChain: the leaf samples leaf_length rows");
+    }
+
+    void set_scatter(std::size_t columns, std::size_t copies, double scale, std::size_t size) {
+        require(leaf_table_.size() == columns * copies && size >= 1 && size <= plan_.leaf_length,
+                "PowerChain: the leaf's table has one row per column and at most leaf_length buckets");
+        require_below(leaf_table_.data(), leaf_table_.size(), 2 * size);
+        plan_.leaf = Leaf::scatter;
+        plan_.buckets = {columns, size, copies, leaf_table_.data(), 0, T(scale)};
     }
 
     void set_program(const Matrix<std::int32_t> &steps, const Matrix<std::int32_t> &outputs,
@@ -388,7 +405,7 @@ template <class T> class PowerChain {
     bool leaf_overwritten_ = false;
     ChainPlan<T> plan_{};
     std::vector<T> leaf_signs_, leaf_shift_, signs_first_, signs_second_;
-    std::vector<std::int32_t> leaf_indices_, first_, second_, after_;
+    std::vector<std::int32_t> leaf_indices_, leaf_table_, first_, second_, after_;
     std::vector<PairStep> steps_;
     std::vector<OutputBlock> outputs_;
     std::size_t width_ = 0;
@@ -408,12 +425,13 @@ template <class T> void bind_dense(nb::module_ &m, const char *chain_name) {
     m.def("product", product<T>, "X"_a.noconvert(), "matrix"_a.noconvert(), "out"_a.noconvert(),
           "threads"_a);
     nb::class_<PowerChain<T>>(m, chain_name)
-        .def(nb::init<std::size_t, std::size_t, Vector<T>, Vector<std::int32_t>, double,
-                      std::size_t, Vector<T>, Vector<T>, Vector<T>, Vector<std::int32_t>,
+        .def(nb::init<std::size_t, std::size_t, Vector<T>, Vector<std::int32_t>,
+                      Matrix<std::int32_t>, double, std::size_t, std::size_t, Vector<T>, Vector<T>, Vector<T>, Vector<std::int32_t>,
                       Vector<std::int32_t>, Matrix<std::int32_t>, Matrix<std::int32_t>, std::size_t,
                       bool>(),
              nb::kw_only(), "columns"_a, "padded"_a, "leaf_signs"_a.noconvert(),
-             "leaf_indices"_a.noconvert(), "leaf_scale"_a, "leaf_length"_a,
+             "leaf_indices"_a.noconvert(), "leaf_table"_a.noconvert(), "leaf_scale"_a,
+             "leaf_size"_a, "leaf_length"_a,
              "leaf_shift"_a.noconvert(), "signs_first"_a.noconvert(),
              "signs_second"_a.noconvert(), "first"_a.noconvert(), "second"_a.noconvert(),
              "steps"_a.noconvert(), "outputs"_a.noconvert(), "registers"_a, "preserve_norms"_a)

@@ -169,6 +169,14 @@ inline bool block_factor(const ChainPlan<T> &plan, const OutputBlock &block,
     return representable;
 }
 
+// Sums are scaled after they are taken, as they are where a sparse row is sketched beforehand.
+template <class T, class E> inline void scale_buckets(const ChainPlan<T> &plan, E scale, E *leaf) {
+    for (std::size_t k = 0; k < plan.buckets.size; ++k)
+        leaf[k] = leaf[k] * plan.buckets.scale * scale;
+    for (std::size_t k = plan.buckets.size; k < plan.leaf_length; ++k)
+        leaf[k] = E{};
+}
+
 // Leaves. With lanes, T is applied to all W rows together where they fit, else row by row.
 template <class T>
 inline void apply_leaf(const ChainPlan<T> &plan, const ChainRows<T> &rows, std::size_t begin,
@@ -176,6 +184,10 @@ inline void apply_leaf(const ChainPlan<T> &plan, const ChainRows<T> &rows, std::
     const T *source = rows.input.row(begin);
     if (plan.leaf == Leaf::srht)
         return srht_row(plan.base, source, rows.row_scale[begin], leaf, scratch);
+    if (plan.leaf == Leaf::scatter) {
+        scatter_row(plan.buckets, source, leaf);
+        return scale_buckets(plan, rows.row_scale[begin], leaf);
+    }
     for (std::size_t j = 0; j < plan.leaf_length; ++j)
         leaf[j] = j < plan.base.columns ? source[j] * rows.row_scale[begin] : T(0);
 }
@@ -192,6 +204,10 @@ inline void apply_leaf(const ChainPlan<T> &plan, const ChainRows<T> &rows, std::
     if (plan.leaf == Leaf::identity)
         return load_lanes<false>(from.rows, base.columns, static_cast<const T *>(nullptr), scale,
                                  leaf, plan.leaf_length);
+    if (plan.leaf == Leaf::scatter) {
+        scatter_lanes(plan.buckets, from.rows, leaf);
+        return scale_buckets(plan, scale, leaf);
+    }
     if (fits_lanes(base.padded)) {
         load_lanes<true>(from.rows, base.columns, base.signs, scale, scratch, base.padded);
         transform_from(scratch, base.padded, W);
@@ -246,7 +262,7 @@ template <class T> inline std::size_t longest_block(const ChainPlan<T> &plan) {
 
 // Elements of scratch for the leaf, and for the two transforms of a pair product.
 template <class T> inline std::size_t leaf_scratch(const ChainPlan<T> &plan) {
-    if (plan.leaf == Leaf::identity)
+    if (plan.leaf != Leaf::srht)
         return 0;
     return srht_workspace(plan.base) / sizeof(T) + kLanes<T> * plan.base.size;
 }

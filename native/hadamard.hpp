@@ -120,6 +120,22 @@ inline void transform_row(const T *source, std::size_t columns, const T *signs, 
     transform_from(reinterpret_cast<Vec<T> *>(x), n / W, W);
 }
 
+// v[c] = column j + c of W rows, lane = row, for c < width.
+template <class T>
+PS_INLINE void load_tile(const T *const *rows, std::size_t j, std::size_t width,
+                         Vec<T> (&v)[kLanes<T>]) {
+    constexpr std::size_t W = kLanes<T>;
+    if (width == W) {
+#pragma GCC unroll 16
+        for (std::size_t r = 0; r < W; ++r)
+            v[r] = load_unaligned(rows[r] + j);
+        return transpose<T>(v);
+    }
+    for (std::size_t c = 0; c < width; ++c)
+        for (std::size_t r = 0; r < W; ++r)
+            v[c][r] = rows[r][j + c];
+}
+
 // W rows at once, lane = row: `rows[r]` is row r; target[j] receives coordinate j of all W rows,
 // scaled per row, times signs[j] if given. With `transform`, the levels below W are done too.
 template <bool transform, class T>
@@ -129,10 +145,7 @@ inline void load_lanes(const T *const *rows, std::size_t columns, const T *signs
     std::size_t j = 0;
     for (; j + W <= columns; j += W) {
         Vec<T> v[W];
-#pragma GCC unroll 16
-        for (std::size_t r = 0; r < W; ++r)
-            v[r] = load_unaligned(rows[r] + j);
-        transpose<T>(v);
+        load_tile(rows, j, W, v);
 #pragma GCC unroll 16
         for (std::size_t c = 0; c < W; ++c) {
             v[c] *= scale;

@@ -13,9 +13,9 @@ namespace {
 
 #include "srht.hpp"
 
-#include "chain.hpp"
-
 #include "scatter.hpp"
+
+#include "chain.hpp"
 
 #include "moments.hpp"
 

@@ -36,6 +36,16 @@ template <class T> struct PairPlan {
     const std::int32_t *first, *second; // `length` index pairs
 };
 
+// CountSketch and OSNAP: every coordinate is added, with a sign, to `sparsity` buckets, one in
+// each band of the output. The buckets come from a table (2 * bucket + negative) or, with a null
+// table, from a hash of the coordinate's number.
+template <class T> struct ScatterPlan {
+    std::size_t columns, size, sparsity;
+    const std::int32_t *table;
+    std::uint64_t key;
+    T scale;
+};
+
 // One application of S: registers[target][:size] = S(registers[left] x registers[right]).
 struct PairStep {
     std::int32_t left, right, target, size;
@@ -48,12 +58,13 @@ struct OutputBlock {
     std::int32_t source, start, size, offset;
 };
 
-enum class Leaf { identity, srht };
+enum class Leaf { identity, srht, scatter };
 
 // Algorithm 1 and its relatives: a leaf, then a straight-line program of pair products.
 template <class T> struct ChainPlan {
     Leaf leaf;
-    SrhtPlan<T> base;        // for Leaf::identity only `columns` and `padded` matter
+    SrhtPlan<T> base;        // only `columns` matters for other leaves
+    ScatterPlan<T> buckets;  // for Leaf::scatter
     std::size_t leaf_length; // power of two
     const T *leaf_shift;     // `leaf_length` entries or null: the leaf of a fixed direction
     PairPlan<T> pair;
@@ -73,16 +84,6 @@ template <class T> struct ChainRows {
     const T *row_shift;         // or null
     const double *block_scales; // rows x output_count
     Rows<T> output;
-};
-
-// CountSketch and OSNAP: every coordinate is added, with a sign, to `sparsity` buckets, one in
-// each band of the output. The buckets come from a table (2 * bucket + negative) or, with a null
-// table, from a hash of the coordinate's number.
-template <class T> struct ScatterPlan {
-    std::size_t columns, size, sparsity;
-    const std::int32_t *table;
-    std::uint64_t key;
-    T scale;
 };
 
 } // namespace powersketch

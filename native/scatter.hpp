@@ -24,6 +24,35 @@ template <class T> std::size_t scatter_workspace(const ScatterPlan<T> &plan) {
     return round_up(plan.size * PS_VECTOR_BYTES) + round_up(plan.size * sizeof(T));
 }
 
+// The sums of W rows, lane = row, before the sketch's scale.
+template <class T>
+inline void scatter_lanes(const ScatterPlan<T> &plan, const T *const *rows, Vec<T> *buckets) {
+    constexpr std::size_t W = kLanes<T>;
+    for (std::size_t k = 0; k < plan.size; ++k)
+        buckets[k] = Vec<T>{};
+    for (std::size_t j = 0; j < plan.columns; j += W) {
+        const std::size_t width = plan.columns - j < W ? plan.columns - j : W;
+        Vec<T> v[W];
+        load_tile(rows, j, width, v);
+        for (std::size_t c = 0; c < width; ++c)
+            for (std::size_t b = 0; b < plan.sparsity; ++b) {
+                const std::size_t target = scatter_target(plan, j + c, b);
+                buckets[target / 2] += v[c] * broadcast(target & 1 ? T(-1) : T(1));
+            }
+    }
+}
+
+// The same for one row.
+template <class T> inline void scatter_row(const ScatterPlan<T> &plan, const T *row, T *buckets) {
+    for (std::size_t k = 0; k < plan.size; ++k)
+        buckets[k] = 0;
+    for (std::size_t j = 0; j < plan.columns; ++j)
+        for (std::size_t b = 0; b < plan.sparsity; ++b) {
+            const std::size_t target = scatter_target(plan, j, b);
+            buckets[target / 2] += target & 1 ? -row[j] : row[j];
+        }
+}
+
 template <class T>
 void scatter_rows(const ScatterPlan<T> &plan, Rows<const T> input, Rows<T> output,
                   std::size_t begin, std::size_t end, char *workspace) {
@@ -34,27 +63,7 @@ void scatter_rows(const ScatterPlan<T> &plan, Rows<const T> input, Rows<T> outpu
     for (std::size_t i = begin; i < end; i += W) {
         const std::size_t count = end - i < W ? end - i : W;
         const InputGroup<T> from(input, i, count);
-        for (std::size_t k = 0; k < plan.size; ++k)
-            buckets[k] = Vec<T>{};
-        for (std::size_t j = 0; j < plan.columns; j += W) {
-            const std::size_t width = plan.columns - j < W ? plan.columns - j : W;
-            Vec<T> v[W];
-            if (width == W) {
-#pragma GCC unroll 16
-                for (std::size_t r = 0; r < W; ++r)
-                    v[r] = load_unaligned(from.rows[r] + j);
-                transpose<T>(v);
-            } else {
-                for (std::size_t c = 0; c < width; ++c)
-                    for (std::size_t r = 0; r < W; ++r)
-                        v[c][r] = from.rows[r][j + c];
-            }
-            for (std::size_t c = 0; c < width; ++c)
-                for (std::size_t b = 0; b < plan.sparsity; ++b) {
-                    const std::size_t target = scatter_target(plan, j + c, b);
-                    buckets[target / 2] += v[c] * broadcast(target & 1 ? T(-1) : T(1));
-                }
-        }
+        scatter_lanes(plan, from.rows, buckets);
         const OutputGroup<T> to(output, 0, i, count, spill);
         store_lanes<T>(buckets, [](std::size_t k) { return k; }, broadcast(plan.scale), to.rows,
                        plan.size);

@@ -6,6 +6,7 @@ centred has most of its weight in the low degrees l, which need few features or 
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,6 +26,7 @@ from powersketch.powers import (
     RowFormat,
     Scaled,
     Slice,
+    ascending_powers,
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
@@ -86,14 +88,16 @@ def amplitudes(
     norms = np.sqrt(np.where(geometry.squared_norms > 0, geometry.squared_norms, 1.0))
     cosine = Scaled.of(geometry.along / norms)
     sine = Scaled.of(np.sqrt(geometry.squared_across) / norms)
-    return [
-        (
-            Scaled.of_integer(math.comb(degree, level)).sqrt()
-            * cosine.power(degree - level)
-            * sine.power(level)
-        ).to_float()
-        for level in levels.tolist()
-    ]
+    along = ascending_powers(cosine, (degree - levels[::-1]).tolist())[::-1]
+    across = ascending_powers(sine, levels.tolist())
+    roots = [_binomial_root(degree, level) for level in levels.tolist()]
+    factors = zip(roots, along, across, strict=True)
+    return [(root * a * b).to_float() for root, a, b in factors]
+
+
+@functools.cache
+def _binomial_root(degree: int, level: int) -> Scaled:
+    return Scaled.of_integer(math.comb(degree, level)).sqrt()
 
 
 @dataclass(frozen=True, eq=False)

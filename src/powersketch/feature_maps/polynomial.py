@@ -268,6 +268,7 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
             return direct
         pilot = pilot_rows(X, streams)
+        rows.check_representable(rows.squared_norms(pilot, 1), X.dtype)
         mean = column_sums(pilot, np.full(pilot.shape[0], 1.0 / pilot.shape[0]))
         centre = MeanDirection.of_mean(rows, mean)
         if centre is None or size < _SMALLEST_SPLIT:

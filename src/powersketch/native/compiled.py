@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersketch import _native
 from powersketch.native.specs import ChainSpec, PairSpec, Real, Rows, ScatterSpec, SrhtSpec
 
-NO_INDICES = np.empty(0, dtype=np.int32)
+NOTHING = np.empty(0, dtype=np.int32)
 
 
 def _csr(X: Any) -> tuple[Real, NDArray[Any], NDArray[np.int64]]:
@@ -112,12 +112,16 @@ def make_chain(spec: ChainSpec, dtype: np.dtype[Any]) -> Chain:
         _native.PowerChain32 if dtype == np.float32 else _native.PowerChain64
     )
     leaf = spec.leaf
+    srht_leaf = leaf if isinstance(leaf, SrhtSpec) else None
+    scatter_leaf = leaf if isinstance(leaf, ScatterSpec) else None
     return cls(
         columns=spec.columns,
-        padded=leaf.padded if leaf else spec.leaf_length,
-        leaf_signs=(leaf.signs[: spec.columns] if leaf else NO_INDICES).astype(dtype),
-        leaf_indices=leaf.indices if leaf else NO_INDICES,
+        padded=srht_leaf.padded if srht_leaf else spec.leaf_length,
+        leaf_signs=(srht_leaf.signs[: spec.columns] if srht_leaf else NOTHING).astype(dtype),
+        leaf_indices=srht_leaf.indices if srht_leaf else NOTHING,
+        leaf_table=scatter_leaf.table[: spec.columns] if scatter_leaf else NOTHING[:, None],
         leaf_scale=leaf.scale if leaf else 1.0,
+        leaf_size=scatter_leaf.size if scatter_leaf else spec.leaf_length,
         leaf_length=spec.leaf_length,
         leaf_shift=spec.leaf_shift.astype(dtype),
         signs_first=spec.pair.signs_first.astype(dtype),

@@ -156,8 +156,12 @@ class ReferenceChain:
 
     def _leaf(self, X: Real, row_scale: Real, row_shift: Real) -> _Register:
         spec = self._spec
-        scaled = X * row_scale[:, None]
-        leaf = srht(scaled, spec.leaf) if spec.leaf else _padded(scaled, spec.leaf_length)
+        if isinstance(spec.leaf, ScatterSpec):
+            leaf = _padded(scatter(X, spec.leaf) * row_scale[:, None], spec.leaf_length)
+        elif spec.leaf is not None:
+            leaf = srht(X * row_scale[:, None], spec.leaf)
+        else:
+            leaf = _padded(X * row_scale[:, None], spec.leaf_length)
         if len(spec.leaf_shift):
             leaf = leaf + row_shift[:, None] * spec.leaf_shift.astype(self._dtype)
         return _Register(leaf, spec.leaf_length, np.ones(len(X)))

@@ -80,7 +80,7 @@ class ChainSpec:
     ----------
     columns : int
         Columns of the input.
-    leaf : SrhtSpec or None
+    leaf : SrhtSpec, ScatterSpec or None
         T; None where the input itself, padded with zeros, is the leaf.
     leaf_length : int
         Length of the leaf's register, a power of two.
@@ -101,7 +101,7 @@ class ChainSpec:
     """
 
     columns: int
-    leaf: SrhtSpec | None
+    leaf: SrhtSpec | ScatterSpec | None
     leaf_length: int
     leaf_shift: NDArray[np.float64]
     pair: PairSpec

@@ -8,7 +8,7 @@ from powersketch.powers.repeated_squaring import (
     RowFormat,
     algorithm_1,
 )
-from powersketch.powers.scaled_numbers import Scaled
+from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 
 __all__ = [
     "BoundPowerSketch",
@@ -20,6 +20,7 @@ __all__ = [
     "Slice",
     "algorithm_1",
     "all_powers",
+    "ascending_powers",
     "monomial_count",
     "single_power",
 ]

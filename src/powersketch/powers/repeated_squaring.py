@@ -16,13 +16,15 @@ from powersketch.native import (
     PairSpec,
     Real,
     Rows,
+    ScatterSpec,
+    SrhtSpec,
     is_sparse,
     make_chain,
     padded_length,
 )
 from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches import BASE_SKETCHES, SRHT, BaseSketch, PairSketch, TensorSRHT
+from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, PairSketch, TensorSRHT
 
 
 def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
@@ -122,16 +124,21 @@ class PowerSketch:
         leaf = row if self.base is None else self.base.apply(row)
         return np.pad(leaf[0], (0, self.leaf_length - leaf.shape[1]))
 
+    def _fused_leaf(self) -> SrhtSpec | ScatterSpec | None:
+        """Return what the chain can do of T itself; the rest is done before rows enter it."""
+        if isinstance(self.base, OSNAP):
+            return self.base.spec
+        if isinstance(self.base, SRHT) and self.base.size == self.leaf_length:
+            return self.base.spec
+        return None
+
     def bind(self, rows: RowFormat, direction: NDArray[np.float64] | None) -> BoundPowerSketch:
         """Make the sketch ready for rows of one format and, maybe, a shift along a direction.
 
         The rows may have fewer columns than the sketch, whose further columns are then reached
         through the direction only.
         """
-        # The chain reads dense rows; sparse ones go through T before they enter it.
-        fused = None
-        if isinstance(self.base, SRHT) and self.base.size == self.leaf_length and not rows.sparse:
-            fused = self.base.spec
+        fused = None if rows.sparse else self._fused_leaf()
         outside = self.base if fused is None else None
         spec = ChainSpec(
             columns=rows.columns if outside is None else outside.size,
@@ -144,7 +151,8 @@ class PowerSketch:
             registers=self.program.registers,
             preserve_norms=self.preserve_norms,
         )
-        return BoundPowerSketch(outside, make_chain(spec, rows.dtype))
+        scales_late = self.base is not None and not isinstance(fused, SrhtSpec)
+        return BoundPowerSketch(outside, make_chain(spec, rows.dtype), scales_late)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +161,7 @@ class BoundPowerSketch:
 
     outside: BaseSketch | None
     chain: Chain
+    scales_late: bool  # sums of unscaled entries are taken before the row's scale is applied
 
     def apply(
         self,
@@ -164,9 +173,9 @@ class BoundPowerSketch:
         threads: int,
     ) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
+        if self.scales_late and _is_extreme(row_scale):
+            X, row_scale = _scale_rows(X, row_scale), np.ones_like(row_scale)
         if self.outside is not None:
-            if _is_extreme(row_scale):
-                X, row_scale = _scale_rows(X, row_scale), np.ones_like(row_scale)
             X = self.outside.apply(X, threads=threads)
         elif is_sparse(X):
             X = X.toarray()

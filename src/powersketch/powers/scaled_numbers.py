@@ -43,13 +43,19 @@ class Scaled:
     def __mul__(self, other: Scaled) -> Scaled:
         return Scaled(self.mantissa * other.mantissa, self.exponent + other.exponent)
 
+    def normalised(self) -> Scaled:
+        """Return the same numbers with mantissas in ±[½, 1)."""
+        mantissa, shift = np.frexp(self.mantissa)
+        return Scaled(mantissa, self.exponent + shift)
+
     def power(self, degree: int) -> Scaled:
         """Raise to an integer power ≥ 0 by repeated squaring."""
+        if degree == 1:
+            return self
         if degree > _SAFE_DEGREE:
             whole, rest = divmod(degree, _SAFE_DEGREE)
             return (self.power(_SAFE_DEGREE).power(whole) * self.power(rest)).power(1)
-        mantissa, shift = np.frexp(_plain_power(self.mantissa, degree))
-        return Scaled(mantissa, degree * self.exponent + shift)
+        return Scaled(_plain_power(self.mantissa, degree), degree * self.exponent).normalised()
 
     def sqrt(self) -> Scaled:
         """Take the square root of non-negative numbers."""
@@ -66,6 +72,17 @@ class Scaled:
         clipped = np.clip(self.exponent, -_EXPONENT_LIMIT, _EXPONENT_LIMIT).astype(np.int32)
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(self.mantissa, clipped)
+
+
+def ascending_powers(base: Scaled, degrees: list[int]) -> list[Scaled]:
+    """Return base to each of the ascending degrees, each power made from the one before."""
+    powers, last = [], 0
+    current = base.power(0)
+    for degree in degrees:
+        current = (current * base.power(degree - last)).normalised()
+        powers.append(current)
+        last = degree
+    return powers
 
 
 def _plain_power(base: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
