@@ -269,5 +269,6 @@ def column_sums(
         if is_sparse(X):
             total += block.T @ factor
         else:
-            total += np.add.reduce(block * factor[:, None], axis=0)
+            # A reduction may add pairwise where it runs along memory; an accumulation may not.
+            total += np.add.accumulate(block * factor[:, None], axis=0)[-1]
     return total

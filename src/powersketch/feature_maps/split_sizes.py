@@ -97,7 +97,7 @@ def choose_sizes(
     if kept + shared == 0:
         return SplitSizes(order[:0], 0, {}, sketched)
     if shared == 0 and kept < columns:  # the remaining coordinates must go somewhere
-        shared, kept = 1, kept - 1
+        shared, kept = 1, min(kept, size - 2 - sum(sketched.values()))
     return SplitSizes(order[:kept], shared, {}, sketched)
 
 

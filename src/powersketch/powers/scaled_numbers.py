@@ -54,7 +54,7 @@ class Scaled:
             return self
         if degree > _SAFE_DEGREE:
             whole, rest = divmod(degree, _SAFE_DEGREE)
-            return (self.power(_SAFE_DEGREE).power(whole) * self.power(rest)).power(1)
+            return (self.power(_SAFE_DEGREE).power(whole) * self.power(rest)).normalised()
         return Scaled(_plain_power(self.mantissa, degree), degree * self.exponent).normalised()
 
     def sqrt(self) -> Scaled:

@@ -1,0 +1,331 @@
+"""The compiled module refuses what would make it read or write outside an array."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from powersketch import _native
+from powersketch.native import compiled
+from powersketch.native.specs import ChainSpec, ScatterSpec, SrhtSpec
+from tests.native.kernel_calls import Shape, chain_spec
+
+ROWS, COLUMNS, SIZE, PADDED = 3, 5, 4, 8
+X = Shape(ROWS, COLUMNS, SIZE).dense()
+OUT = np.zeros((ROWS, SIZE))
+SIGNS = np.ones(COLUMNS)
+INDICES = np.arange(SIZE, dtype=np.int32)
+VALUES = np.ones(4)
+CSR_COLUMNS = np.array([0, 1, 2, 4], dtype=np.int32)
+INDPTR = np.array([0, 1, 3, 4])
+PAIR_SIGNS = np.ones(PADDED)
+TABLE = np.zeros(COLUMNS, dtype=np.int32)
+DIRECTION = np.ones(COLUMNS)
+MATRIX = np.ones((COLUMNS, SIZE))
+
+CSR = {"values": VALUES, "columns": CSR_COLUMNS, "indptr": INDPTR}
+SRHT = {"signs": SIGNS, "indices": INDICES, "padded": PADDED, "scale": 1.0, "out": OUT}
+SCATTER = {"table": TABLE, "sparsity": 1, "scale": 1.0, "out": OUT}
+MOMENTS = {"direction": DIRECTION, "squares": np.zeros(ROWS), "dots": np.zeros(ROWS)}
+GOOD: dict[str, dict[str, Any]] = {
+    "fwht": {"X": X, "out": np.zeros((ROWS, PADDED))},
+    "srht": {"X": X, **SRHT},
+    "srht_sparse": {**CSR, **SRHT},
+    "tensor_srht": {
+        "A": X,
+        "B": X,
+        "signs_first": PAIR_SIGNS,
+        "signs_second": PAIR_SIGNS,
+        "first": INDICES,
+        "second": INDICES,
+        "scale": 1.0,
+        "out": OUT,
+    },
+    "scatter": {"X": X, **SCATTER},
+    "scatter_sparse": {**CSR, **SCATTER},
+    "scatter_sparse_hashed": {
+        **CSR,
+        "column_count": COLUMNS,
+        "key": 1,
+        "sparsity": 1,
+        "scale": 1.0,
+        "out": OUT,
+    },
+    "row_moments": {"X": X, **MOMENTS},
+    "row_moments_sparse": {**CSR, **MOMENTS},
+    "product": {"X": X, "matrix": MATRIX, "out": OUT},
+    "product_sparse": {**CSR, "matrix": MATRIX, "out": OUT},
+}
+SPARSE = [name for name, arguments in GOOD.items() if "indptr" in arguments]
+
+
+def call(kernel: str, **changes: Any) -> None:
+    getattr(_native, kernel)(**{**GOOD[kernel], "threads": 1, **changes})
+
+
+def changed(array: Any, position: int, value: int) -> Any:
+    copy = array.copy()
+    copy[position] = value
+    return copy
+
+
+def bad_values() -> list[tuple[str, dict[str, Any]]]:
+    cases: list[tuple[str, dict[str, Any]]] = []
+    for kernel, arguments in GOOD.items():
+        cases.append((kernel, {"threads": 0}))
+        if "out" in arguments:
+            more_rows = np.zeros((ROWS + 1, arguments["out"].shape[1]))
+            cases.append((kernel, {"out": more_rows}))
+            cases.append((kernel, {"out": more_rows[: ROWS - 1]}))
+    for kernel in SPARSE:
+        outside = (-1, COLUMNS, 2**31 - 1)
+        cases += [(kernel, {"columns": changed(CSR_COLUMNS, 3, bad)}) for bad in outside]
+        cases += [
+            (kernel, {"columns": CSR_COLUMNS[:3]}),
+            (kernel, {"values": VALUES[:3]}),
+            (kernel, {"indptr": changed(INDPTR, 1, 4)}),
+            (kernel, {"indptr": changed(INDPTR, 3, 5)}),
+            (kernel, {"indptr": changed(INDPTR, 0, -1)}),
+            (kernel, {"indptr": np.zeros(0, dtype=np.int64)}),
+        ]
+    for kernel in ("srht", "srht_sparse"):
+        cases += [(kernel, {"indices": changed(INDICES, 1, bad)}) for bad in (-1, PADDED)]
+        cases += [(kernel, {"padded": bad}) for bad in (0, 4, 12, 2**32)]
+        cases.append((kernel, {"out": np.zeros((ROWS, SIZE + 1))}))
+    for name in ("first", "second"):
+        cases += [("tensor_srht", {name: changed(INDICES, 1, bad)}) for bad in (-1, PADDED)]
+        cases.append(("tensor_srht", {name: INDICES[:2]}))
+        cases.append(("tensor_srht", {f"signs_{name}": PAIR_SIGNS[:4]}))
+    for kernel in ("scatter", "scatter_sparse"):
+        cases += [(kernel, {"table": changed(TABLE, 2, bad)}) for bad in (-1, 2 * SIZE)]
+    cases += [
+        ("fwht", {"out": np.zeros((ROWS, 6))}),
+        ("fwht", {"out": np.zeros((ROWS, 4))}),
+        ("fwht", {"out": np.zeros((ROWS, 0))}),
+        ("srht", {"signs": SIGNS[:4]}),
+        ("tensor_srht", {"B": X[:2]}),
+        ("tensor_srht", {"out": np.zeros((ROWS, SIZE + 1))}),
+        ("tensor_srht", {"A": np.ones((ROWS, PADDED + 1)), "B": np.ones((ROWS, PADDED + 1))}),
+        ("scatter", {"table": TABLE[:4]}),
+        ("scatter", {"sparsity": 2}),
+        ("scatter_sparse", {"table": TABLE[:4]}),
+        ("scatter_sparse", {"sparsity": 0}),
+        ("scatter_sparse_hashed", {"sparsity": 0}),
+        ("scatter_sparse_hashed", {"sparsity": SIZE + 1}),
+        ("row_moments", {"direction": DIRECTION[:4]}),
+        ("row_moments", {"squares": np.zeros(ROWS + 1)}),
+        ("row_moments_sparse", {"direction": DIRECTION[:4]}),
+        ("row_moments_sparse", {"dots": np.zeros(ROWS + 1)}),
+        ("product", {"matrix": MATRIX[:4]}),
+        ("product", {"matrix": np.ones((COLUMNS, SIZE + 1))}),
+        ("product_sparse", {"matrix": MATRIX[:4]}),
+        ("product_sparse", {"matrix": np.ones((COLUMNS, SIZE + 1))}),
+    ]
+    return cases
+
+
+def bad_types() -> list[tuple[str, dict[str, Any]]]:
+    cases: list[tuple[str, dict[str, Any]]] = []
+    for kernel, arguments in GOOD.items():
+        cases.append((kernel, {"threads": -1}))
+        for name, argument in arguments.items():
+            if isinstance(argument, np.ndarray):
+                spaced = np.repeat(argument, 2, axis=-1)[..., ::2]
+                other = argument.astype(np.float16 if argument.dtype.kind == "f" else np.int16)
+                swapped = argument.astype(argument.dtype.newbyteorder())
+                cases += [(kernel, {name: bad}) for bad in (spaced, other, swapped, None)]
+    for kernel in SPARSE:
+        cases.append((kernel, {"indptr": INDPTR.astype(np.int32)}))
+    read_only = OUT.copy()
+    read_only.flags.writeable = False
+    cases.append(("srht", {"out": read_only}))
+    cases.append(("srht", {"signs": SIGNS.astype(np.float32)}))
+    return cases
+
+
+@pytest.mark.parametrize("kernel", GOOD)
+def test_good_arguments_pass(kernel: str) -> None:
+    call(kernel)
+
+
+@pytest.mark.parametrize(("kernel", "changes"), bad_values())
+def test_bad_values_are_refused(kernel: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        call(kernel, **changes)
+
+
+@pytest.mark.parametrize(("kernel", "changes"), bad_types())
+def test_bad_types_are_refused(kernel: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        call(kernel, **changes)
+
+
+def test_unknown_instruction_set_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'mmx' is not available here; use one of: baseline"):
+        _native.select_instruction_set("mmx")
+
+
+class TestChain:
+    SHAPE = Shape(ROWS, COLUMNS, PADDED)
+    SPEC = chain_spec(SHAPE, PADDED, leaf="identity", shift=True, preserve_norms=True)
+    SRHT_SPEC = chain_spec(SHAPE, PADDED, leaf="srht", shift=True, preserve_norms=True)
+
+    SCATTER_SPEC = chain_spec(SHAPE, PADDED, leaf="scatter", shift=True, preserve_norms=True)
+
+    @staticmethod
+    def edited(spec: ChainSpec, array: str, row: int, column: int, value: int) -> ChainSpec:
+        copy = getattr(spec, array).copy()
+        copy[row, column] = value
+        return replace(spec, **{array: copy})
+
+    @staticmethod
+    def make(spec: ChainSpec) -> Any:
+        return compiled.make_chain(spec, np.dtype(np.float64))
+
+    @pytest.mark.parametrize(
+        "spec", [SPEC, SRHT_SPEC, SCATTER_SPEC], ids=["identity", "srht", "scatter"]
+    )
+    def test_good_chains_pass(self, spec: ChainSpec) -> None:
+        self.apply(spec)
+
+    def apply(self, spec: ChainSpec, **changes: Any) -> None:
+        arguments = {
+            "X": X,
+            "row_scale": np.ones(ROWS),
+            "row_shift": np.ones(ROWS),
+            "block_scales": np.ones((ROWS, 3)),
+            "out": np.zeros((ROWS, 20)),
+            "threads": 1,
+        }
+        self.make(spec).apply(**{**arguments, **changes})
+
+    @pytest.mark.parametrize("value", [-1, 3, 2**31 - 1])
+    @pytest.mark.parametrize("column", [0, 1, 2])
+    def test_steps_name_registers(self, column: int, value: int) -> None:
+        with pytest.raises(ValueError, match="a step names no register"):
+            self.make(self.edited(self.SPEC, "steps", 1, column, value))
+
+    @pytest.mark.parametrize("value", [-1, 0, PADDED + 1, 2**31 - 1])
+    def test_steps_compute_as_many_rows_as_the_pair_sketch_has(self, value: int) -> None:
+        with pytest.raises(ValueError, match="more rows than the pair sketch has"):
+            self.make(self.edited(self.SPEC, "steps", 1, 3, value))
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            (0, -1),
+            (0, 3),
+            (1, -1),
+            (1, PADDED),
+            (1, 2**31 - 1),
+            (2, 0),
+            (2, PADDED + 1),
+            (2, 2**31 - 1),
+            (3, -1),
+            (4, -1),
+            (4, 0),
+            (4, 4),
+        ],
+    )
+    def test_blocks_lie_inside_their_register(self, column: int, value: int) -> None:
+        with pytest.raises(ValueError, match="outside its register or out of order"):
+            self.make(self.edited(self.SPEC, "outputs", 2, column, value))
+
+    @pytest.mark.parametrize("start", [1, PADDED - 3])
+    def test_blocks_lie_inside_what_was_computed(self, start: int) -> None:
+        """The block is as long as what its step computes."""
+        size = int(self.SPEC.outputs[2, 2])
+        short = self.edited(self.SPEC, "steps", 2, 3, size)
+        self.make(short)
+        with pytest.raises(ValueError, match="outside its register or out of order"):
+            self.make(self.edited(short, "outputs", 2, 1, start))
+
+    @pytest.mark.parametrize("column", [0, 1])
+    def test_steps_read_what_was_computed(self, column: int) -> None:
+        with pytest.raises(ValueError, match="PowerChain"):
+            self.make(self.edited(self.SPEC, "steps", 0, column, 2))
+
+    def test_products_read_whole_registers(self) -> None:
+        with pytest.raises(ValueError, match="PowerChain"):
+            self.make(self.edited(self.SPEC, "steps", 1, 3, PADDED - 1))
+
+    def test_blocks_of_the_leaf_lie_inside_the_leaf(self) -> None:
+        half = PADDED // 2
+        spec = replace(self.SRHT_SPEC, outputs=np.array([[0, half, half, 0, 0]], dtype=np.int32))
+        with pytest.raises(ValueError, match="outside its register or out of order"):
+            self.make(spec)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"columns": PADDED + 1},
+            {"leaf_length": 3},
+            {"leaf_length": 0},
+            {"leaf_length": 2 * PADDED, "leaf_shift": np.ones(2 * PADDED)},
+            {"leaf_shift": np.ones(3)},
+            {"registers": 0},
+            {"registers": 65},
+            {"steps": np.zeros((1, 3), dtype=np.int32)},
+            {"outputs": np.zeros((1, 4), dtype=np.int32)},
+        ],
+        ids=str,
+    )
+    def test_inconsistent_chains_are_refused(self, changes: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="PowerChain"):
+            self.make(replace(self.SPEC, **changes))
+
+    def test_srht_leaf_has_the_length_of_the_leaf(self) -> None:
+        leaf = self.SRHT_SPEC.leaf
+        assert isinstance(leaf, SrhtSpec)
+        short = replace(leaf, indices=leaf.indices[:3])
+        with pytest.raises(ValueError, match="leaf samples leaf_length rows"):
+            self.make(replace(self.SRHT_SPEC, leaf=short))
+        outside = replace(leaf, indices=changed(leaf.indices, 0, PADDED))
+        with pytest.raises(ValueError, match="outside the array"):
+            self.make(replace(self.SRHT_SPEC, leaf=outside))
+
+    @pytest.mark.parametrize("target", [-1, 6, 2**31 - 1])
+    def test_scatter_leaf_has_buckets_for_its_table(self, target: int) -> None:
+        leaf = self.SCATTER_SPEC.leaf
+        assert isinstance(leaf, ScatterSpec)
+        assert leaf.size == 3
+        table = leaf.table.copy()
+        table[2, 0] = target
+        with pytest.raises(ValueError, match="outside the array"):
+            self.make(replace(self.SCATTER_SPEC, leaf=replace(leaf, table=table)))
+
+    @pytest.mark.parametrize("size", [0, PADDED // 2 + 1])
+    def test_scatter_leaf_fits_the_leaf(self, size: int) -> None:
+        leaf = self.SCATTER_SPEC.leaf
+        assert isinstance(leaf, ScatterSpec)
+        with pytest.raises(ValueError, match="at most leaf_length buckets"):
+            self.make(replace(self.SCATTER_SPEC, leaf=replace(leaf, size=size)))
+        with pytest.raises(ValueError, match="one row per column"):
+            self.make(replace(self.SCATTER_SPEC, columns=COLUMNS + 1))
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"X": np.ones((ROWS, COLUMNS + 1))},
+            {"X": np.ones((ROWS + 1, COLUMNS))},
+            {"row_scale": np.ones(ROWS - 1)},
+            {"row_shift": np.ones(0)},
+            {"block_scales": np.ones((ROWS, 2))},
+            {"block_scales": np.ones((ROWS - 1, 3))},
+            {"out": np.zeros((ROWS, 14))},
+            {"out": np.zeros((ROWS - 1, 20))},
+            {"threads": 0},
+        ],
+        ids="-".join,
+    )
+    def test_rows_of_wrong_shape_are_refused(self, changes: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match=r"wrong shapes|threads must be"):
+            self.apply(self.SPEC, **changes)
+
+    def test_a_shift_needs_a_direction(self) -> None:
+        without = replace(self.SPEC, leaf_shift=np.zeros(0))
+        with pytest.raises(ValueError, match="wrong shapes"):
+            self.apply(without)

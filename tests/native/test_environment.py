@@ -1,0 +1,102 @@
+"""What the environment decides: the implementation in use, and threads in a forked process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from powersketch import _native
+
+TRANSFORM = """
+import hashlib
+import numpy as np
+import scipy.sparse as sp
+from powersketch import PolynomialSketch, _native, native
+
+generator = np.random.default_rng(0)
+X = generator.random((50, 40))
+options = {"n_components": 64, "random_state": 3}
+digest = hashlib.sha256()
+for rows in (X, sp.csr_array(np.where(X < 0.2, X, 0.0)), generator.normal(size=(50, 200))):
+    for arguments in ({"degree": 3, "coef0": 1.0}, {"degree": 7, "expansion": "none"},
+                      {"degree": 5, "norm_preserving": False}):
+        digest.update(PolynomialSketch(**arguments, **options).fit_transform(rows).tobytes())
+simd = "none" if native.srht.__module__.endswith("reference") else _native.instruction_set()
+print(native.srht.__module__, simd, digest.hexdigest())
+"""
+UNKNOWN = """
+import numpy as np
+from powersketch import PolynomialSketch
+PolynomialSketch(n_components=4).fit_transform(np.ones((3, 9)))
+"""
+FORK = """
+import multiprocessing
+import os
+import numpy as np
+from powersketch import native
+
+X = np.random.default_rng(0).normal(size=(200, 64))
+TASKS = "/proc/self/task"
+
+def transform(_):
+    result = native.fwht(X, 64, threads=2)
+    return result, len(os.listdir(TASKS)) if os.path.isdir(TASKS) else 2
+
+expected, _ = transform(0)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    results = pool.map(transform, range(4))
+assert all(np.array_equal(result, expected) for result, _ in results)
+assert all(threads > 1 for _, threads in results), "the child starts threads of its own"
+assert np.array_equal(transform(0)[0], expected)
+print("survived")
+"""
+
+
+def run(script: str, simd: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {name: os.environ[name] for name in os.environ if name != "POWERSKETCH_SIMD"}
+    if simd is not None:
+        environment["POWERSKETCH_SIMD"] = simd
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def output(script: str, simd: str | None = None) -> str:
+    result = run(script, simd)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+@pytest.mark.skipif("POWERSKETCH_SIMD" in os.environ, reason="an instruction set is asked for")
+def test_the_best_instruction_set_is_the_default() -> None:
+    assert _native.instruction_set() == _native.instruction_sets()[-1]
+
+
+def test_the_environment_chooses_the_implementation_but_not_the_bits() -> None:
+    plain, plain_set, plain_digest = output(TRANSFORM, "baseline").split()
+    numpy, _, numpy_digest = output(TRANSFORM, "numpy").split()
+    assert (plain, plain_set) == ("powersketch.native.compiled", "baseline")
+    assert numpy == "powersketch.native.reference"
+    assert plain_digest == numpy_digest
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    result = run(UNKNOWN, "mmx")
+    assert result.returncode != 0
+    last_line = result.stderr.strip().splitlines()[-1]
+    assert last_line.startswith("ValueError: instruction set 'mmx' is not available")
+    for name in _native.instruction_sets():
+        assert name in last_line
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_threads_work_in_a_forked_process_after_the_parent_used_them() -> None:
+    assert output(FORK) == "survived"

@@ -1,0 +1,184 @@
+"""The specification itself: against matrices written out, and the Hadamard matrix's identities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.linalg import hadamard
+
+from powersketch.native import compiled, reference
+from powersketch.native.specs import PairSpec, ScatterSpec, SrhtSpec, padded_length
+from powersketch.sketches.scatter import hashed_table
+from tests.native.kernel_calls import KEY, LEAVES, Shape, chain_spec
+
+implementations = pytest.mark.parametrize(
+    "native", [compiled, reference], ids=["compiled", "reference"]
+)
+lengths = st.sampled_from([1, 2, 4, 32, 256, 8192])
+ROUNDING = 1e-12
+
+
+def assert_close(actual: NDArray[Any], expected: NDArray[Any]) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=ROUNDING, atol=ROUNDING)
+
+
+def padded(X: NDArray[Any], length: int) -> NDArray[Any]:
+    return np.pad(X, ((0, 0), (0, length - X.shape[1])))
+
+
+def signed_hadamard(signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    """H D."""
+    product: NDArray[np.float64] = hadamard(len(signs)) * signs.astype(np.float64)
+    return product
+
+
+class TestHadamard:
+    @implementations
+    @pytest.mark.parametrize(("columns", "length"), [(1, 1), (1, 2), (3, 4), (5, 32), (64, 64)])
+    def test_is_the_product_with_the_matrix(self, native: Any, columns: int, length: int) -> None:
+        X = Shape(9, columns, 1).dense()
+        assert_close(native.fwht(X, length), padded(X, length) @ hadamard(length))
+
+    @implementations
+    @given(length=lengths, rows=st.integers(1, 20))
+    def test_twice_is_length_times_once(self, native: Any, length: int, rows: int) -> None:
+        X = Shape(rows, length, 1).dense()
+        assert_close(native.fwht(native.fwht(X, length), length), length * X)
+
+    @implementations
+    @given(length=lengths, rows=st.integers(1, 20))
+    def test_keeps_inner_products(self, native: Any, length: int, rows: int) -> None:
+        X = Shape(rows, length, 1).dense()
+        H = native.fwht(X, length) / np.sqrt(length)
+        assert_close(H @ H.T, X @ X.T)
+
+    @implementations
+    @given(length=lengths, factor=st.floats(-4, 4))
+    def test_is_linear(self, native: Any, length: int, factor: float) -> None:
+        shape = Shape(5, length, 1)
+        X, Y = shape.dense(), shape.dense()
+        combined = native.fwht(X + factor * Y, length)
+        assert_close(combined, native.fwht(X, length) + factor * native.fwht(Y, length))
+
+    @implementations
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_is_exact_on_integers(self, native: Any, dtype: Any) -> None:
+        X = Shape(20, 1024, 1).generator.integers(-50, 50, (20, 1024))
+        expected = X @ hadamard(1024)
+        np.testing.assert_array_equal(native.fwht(X.astype(dtype), 1024), expected)
+
+
+@implementations
+@given(columns=st.integers(1, 70), size=st.integers(1, 90))
+def test_srht_is_its_matrix(native: Any, columns: int, size: int) -> None:
+    """P H D · scale, on whole rows and on rows that stop early."""
+    shape = Shape(6, columns, size)
+    X, spec = shape.dense(), shape.srht()
+    signs = np.pad(spec.signs, (0, spec.padded - columns))
+    matrix = spec.scale * signed_hadamard(signs)[spec.indices]
+    assert_close(native.srht(X, spec), padded(X, spec.padded) @ matrix.T)
+    shorter = np.ascontiguousarray(X[:, : (columns + 1) // 2])
+    assert_close(native.srht(shorter, spec), padded(shorter, spec.padded) @ matrix.T)
+    assert_close(native.srht(sp.csr_array(X), spec), native.srht(X, spec))
+
+
+@implementations
+@given(columns=st.integers(1, 12), size=st.integers(1, 40))
+def test_tensor_srht_is_its_matrix(native: Any, columns: int, size: int) -> None:
+    """P (H D₁ ⊗ H D₂) / √size on a ⊗ b."""
+    shape = Shape(5, columns, size)
+    A, B, length = shape.dense(), shape.dense(), shape.padded
+    spec = shape.pair(length, size)
+    both = np.kron(signed_hadamard(spec.signs_first), signed_hadamard(spec.signs_second))
+    matrix = both[spec.first * length + spec.second] / np.sqrt(size)
+    tensors = np.einsum("ri,rj->rij", padded(A, length), padded(B, length)).reshape(5, -1)
+    assert_close(native.tensor_srht(A, B, spec), tensors @ matrix.T)
+
+
+@implementations
+@given(columns=st.integers(1, 40), size=st.integers(1, 30), copies=st.integers(1, 5))
+def test_scatter_is_its_matrix(native: Any, columns: int, size: int, copies: int) -> None:
+    shape = Shape(6, columns, size)
+    X, table = shape.dense(), shape.indices(2 * size, columns * copies).reshape(-1, copies)
+    matrix = np.zeros((size, columns))
+    for column, targets in enumerate(table):
+        for target in targets:
+            matrix[target // 2, column] += 0.5 * (-1) ** target
+    assert_close(native.scatter(X, ScatterSpec(table, size, 0.5)), X @ matrix.T)
+
+
+@implementations
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+@given(columns=st.integers(1, 300), size=st.integers(1, 50), copies=st.integers(1, 5))
+def test_scatter_by_hash_is_scatter_by_table(
+    native: Any, index_dtype: Any, columns: int, size: int, copies: int
+) -> None:
+    X = Shape(4, columns, size).sparse(0.5, index_dtype)
+    table = hashed_table(KEY, columns, size, min(copies, size))
+    by_hash = native.scatter(X, ScatterSpec(table, size, 0.5, KEY))
+    np.testing.assert_array_equal(by_hash, native.scatter(X, ScatterSpec(table, size, 0.5)))
+
+
+@implementations
+@given(columns=st.integers(1, 100), size=st.integers(1, 20))
+def test_moments_and_products_are_those_of_numpy(native: Any, columns: int, size: int) -> None:
+    shape = Shape(7, columns, size)
+    X, matrix = shape.dense(), shape.generator.normal(size=(columns, size))
+    squares, dots = native.row_moments(X, matrix[:, 0].copy())
+    assert_close(squares, (X**2).sum(axis=1))
+    assert_close(dots, X @ matrix[:, 0])
+    assert_close(native.product(X, matrix), X @ matrix)
+
+
+@implementations
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("shift", [True, False])
+@pytest.mark.parametrize("preserve_norms", [True, False])
+def test_chain_is_its_program(native: Any, leaf: str, shift: bool, preserve_norms: bool) -> None:
+    """Each block is S(w ⊗ v) of plain vectors, rescaled to its norm or times its scale."""
+    shape, length = Shape(11, 13, 16), 32
+    spec = chain_spec(shape, length, leaf=leaf, shift=shift, preserve_norms=preserve_norms)
+    X, scales = shape.dense(), shape.generator.uniform(1, 2, (11, 3))
+    row_scale, row_shift = shape.generator.uniform(1, 2, (2, 11))
+    w = row_scale[:, None] * X
+    if leaf != "identity":
+        w = getattr(native, leaf)(w, spec.leaf)
+    w = padded(w, spec.leaf_length)
+    if shift:
+        w = w + row_shift[:, None] * spec.leaf_shift
+    w2 = padded_pair(native, w, w, spec.pair)
+    w3 = padded_pair(native, w2, w, spec.pair)
+    w6 = padded_pair(native, w3, w3, spec.pair)
+    blocks = [w[:, -(-spec.leaf_length // 2) :], w2, w6[:, : -(-length // 3)]]
+    for block, scale in zip(blocks, scales.T, strict=True):
+        norms = np.linalg.norm(block, axis=1) if preserve_norms else 1.0
+        block *= (scale / norms)[:, None]
+    out = np.empty((11, sum(block.shape[1] for block in blocks)))
+    given_shift = row_shift if shift else row_shift[:0]
+    native.make_chain(spec, out.dtype).apply(X, row_scale, given_shift, scales, out, 1)
+    assert_close(out, np.concatenate(blocks, axis=1))
+
+
+def padded_pair(native: Any, A: NDArray[Any], B: NDArray[Any], pair: PairSpec) -> NDArray[Any]:
+    result: NDArray[Any] = native.tensor_srht(padded(A, pair.length), padded(B, pair.length), pair)
+    return result
+
+
+@given(columns=st.integers(0, 10**6))
+def test_padded_length_is_the_next_power_of_two(columns: int) -> None:
+    length = padded_length(columns)
+    assert length & (length - 1) == 0
+    assert columns <= length
+    assert length == 1 or length < 2 * columns
+
+
+def test_srht_spec_of_one_coordinate() -> None:
+    spec = SrhtSpec(np.array([-1], np.int8), np.zeros(3, np.int32), 1, 2.0)
+    for native in (compiled, reference):
+        np.testing.assert_array_equal(native.srht(np.array([[5.0]]), spec), [[-10.0] * 3])

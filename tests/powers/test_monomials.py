@@ -1,0 +1,62 @@
+"""Monomials: the exact symmetric power."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from powersketch.powers import Monomials, monomial_count
+
+PRIMES = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
+
+
+@given(columns=st.integers(1, 6), degree=st.integers(1, 5))
+def test_inner_products_are_powers(columns: int, degree: int) -> None:
+    X = np.random.default_rng([columns, degree]).normal(size=(7, columns))
+    Z = Monomials.of(columns, degree).apply(X)
+    norms = np.linalg.norm(X, axis=1)
+    scale = np.outer(norms, norms) ** degree
+    np.testing.assert_allclose(Z @ Z.T / scale, (X @ X.T) ** degree / scale, atol=1e-12)
+
+
+@given(columns=st.integers(1, 5), degree=st.integers(1, 5))
+def test_lists_every_monomial_once_with_its_multinomial(columns: int, degree: int) -> None:
+    """Products of primes tell the monomials apart."""
+    monomials = Monomials.of(columns, degree)
+    values = monomials.apply(PRIMES[None, :columns])[0] / monomials.coefficients
+    expected = {}
+    for variables in combinations_with_replacement(range(columns), degree):
+        repeats = np.bincount(variables)
+        multinomial = math.factorial(degree) // math.prod(map(math.factorial, repeats.tolist()))
+        expected[round(math.prod(PRIMES[list(variables)]))] = multinomial
+    actual = dict(zip(values.round().astype(int).tolist(), monomials.coefficients**2, strict=True))
+    assert actual == pytest.approx(expected, rel=1e-14)
+    assert monomials.size == len(values) == len(expected) == monomial_count(columns, degree)
+
+
+@given(columns=st.integers(1, 50), degree=st.integers(1, 50))
+def test_count_follows_pascals_rule(columns: int, degree: int) -> None:
+    """A monomial has the last variable or it has not."""
+    with_last = monomial_count(columns, degree - 1)
+    without = monomial_count(columns - 1, degree) if columns > 1 else 0
+    assert monomial_count(columns, degree) == with_last + without
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_keeps_the_dtype(dtype: Any) -> None:
+    Z = Monomials.of(4, 3).apply(np.ones((2, 4), dtype=dtype))
+    assert Z.dtype == dtype
+    assert Z.shape == (2, 20)
+
+
+def test_fixed_order() -> None:
+    Z = Monomials.of(3, 2).apply(np.array([[1.0, 10.0, 100.0]]))
+    root = math.sqrt(2)
+    expected = [1, 10 * root, 100 * root, 100, 1000 * root, 10000]
+    np.testing.assert_allclose(Z[0], expected, rtol=1e-15)
