@@ -11,6 +11,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 namespace nb = nanobind;
@@ -33,10 +34,11 @@ void require(bool condition, const char *message) {
 bool is_power_of_two(std::size_t n) { return n && !(n & (n - 1)); }
 
 template <class I> void require_below(const I *values, std::size_t count, std::size_t bound) {
-    bool inside = true;
+    // A negative index is a huge unsigned one; the largest of all is found without branches.
+    std::make_unsigned_t<I> largest = 0;
     for (std::size_t i = 0; i < count; ++i)
-        inside &= values[i] >= 0 && std::size_t(values[i]) < bound;
-    require(inside, "an index lies outside the array it points into");
+        largest = std::max(largest, std::make_unsigned_t<I>(values[i]));
+    require(count == 0 || largest < bound, "an index lies outside the array it points into");
 }
 
 template <class T> Rows<const T> rows_of(const Matrix<T> &X) { return {X.data(), X.shape(1)}; }
@@ -167,9 +169,14 @@ void tensor_srht(Matrix<T> A, Matrix<T> B, Vector<T> signs_first, Vector<T> sign
              });
 }
 
+void require_copies(std::size_t sparsity) {
+    require(sparsity >= 1 && sparsity <= kMostCopies, "scatter: sparsity must lie between 1 and 64");
+}
+
 template <class T>
 void scatter(Matrix<T> X, Vector<std::int32_t> table, std::size_t sparsity, double scale,
              Output<T> out, std::size_t threads) {
+    require_copies(sparsity);
     const ScatterPlan<T> plan{X.shape(1), out.shape(1), sparsity, table.data(), 0, T(scale)};
     require(table.shape(0) == plan.columns * sparsity && out.shape(0) == X.shape(0),
             "scatter: wrong shape of table or out");
@@ -197,7 +204,7 @@ template <class T, class I>
 void scatter_sparse(Vector<T> values, Vector<I> columns, Vector<std::int64_t> indptr,
                     Vector<std::int32_t> table, std::size_t sparsity, double scale, Output<T> out,
                     std::size_t threads) {
-    require(sparsity > 0, "scatter: sparsity must be at least 1");
+    require_copies(sparsity);
     const ScatterPlan<T> plan{table.shape(0) / sparsity, out.shape(1), sparsity, table.data(), 0,
                               T(scale)};
     require_below(table.data(), table.shape(0), 2 * plan.size);
@@ -208,8 +215,8 @@ template <class T, class I>
 void scatter_sparse_hashed(Vector<T> values, Vector<I> columns, Vector<std::int64_t> indptr,
                            std::size_t column_count, std::uint64_t key, std::size_t sparsity,
                            double scale, Output<T> out, std::size_t threads) {
-    require(sparsity > 0 && sparsity <= out.shape(1),
-            "scatter: sparsity must lie between 1 and the number of outputs");
+    require_copies(sparsity);
+    require(sparsity <= out.shape(1), "scatter: sparsity must not exceed the number of outputs");
     const ScatterPlan<T> plan{column_count, out.shape(1), sparsity, nullptr, key, T(scale)};
     scatter_csr<T, I>(plan, {values, columns, indptr}, out, threads);
 }
@@ -345,6 +352,7 @@ template <class T> class PowerChain {
     }
 
     void set_scatter(std::size_t columns, std::size_t copies, double scale, std::size_t size) {
+        require_copies(copies);
         require(leaf_table_.size() == columns * copies && size >= 1 && size <= plan_.leaf_length,
                 "PowerChain: the leaf's table has one row per column and at most leaf_length buckets");
         require_below(leaf_table_.data(), leaf_table_.size(), 2 * size);

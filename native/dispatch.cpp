@@ -28,7 +28,8 @@ const InstructionSet *find(const std::string &name) {
         known += std::string(known.empty() ? "" : ", ") + set->name;
     }
     throw std::invalid_argument("instruction set '" + name +
-                                "' is not available here; use one of: " + known);
+                                "' is not available here; use one of: " + known +
+                                " (or, in POWERSKETCH_SIMD, numpy)");
 }
 
 const InstructionSet *initial() {

@@ -125,12 +125,8 @@ template <class T>
 PS_INLINE void load_tile(const T *const *rows, std::size_t j, std::size_t width,
                          Vec<T> (&v)[kLanes<T>]) {
     constexpr std::size_t W = kLanes<T>;
-    if (width == W) {
-#pragma GCC unroll 16
-        for (std::size_t r = 0; r < W; ++r)
-            v[r] = load_unaligned(rows[r] + j);
-        return transpose<T>(v);
-    }
+    if (width == W)
+        return load_columns(rows, j, v);
     for (std::size_t c = 0; c < width; ++c)
         for (std::size_t r = 0; r < W; ++r)
             v[c][r] = rows[r][j + c];
@@ -187,10 +183,7 @@ inline void store_lanes(const Vec<T> *source, Pick pick, Vec<T> scale, T *const 
 #pragma GCC unroll 16
         for (std::size_t c = 0; c < W; ++c)
             v[c] = source[pick(k + c)] * scale;
-        transpose<T>(v);
-#pragma GCC unroll 16
-        for (std::size_t r = 0; r < W; ++r)
-            store_unaligned(rows[r] + k, v[r]);
+        store_columns(v, rows, k);
     }
     for (; k < size; ++k) {
         const Vec<T> v = source[pick(k)] * scale;

@@ -36,6 +36,8 @@ template <class T> struct PairPlan {
     const std::int32_t *first, *second; // `length` index pairs
 };
 
+constexpr std::size_t kMostCopies = 64;
+
 // CountSketch and OSNAP: every coordinate is added, with a sign, to `sparsity` buckets, one in
 // each band of the output. The buckets come from a table (2 * bucket + negative) or, with a null
 // table, from a hash of the coordinate's number.

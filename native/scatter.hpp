@@ -9,16 +9,34 @@ inline std::uint64_t counter_hash(std::uint64_t key, std::uint64_t counter) {
     return z ^ (z >> 31);
 }
 
-// 2 * bucket + negative for copy b of coordinate j; band b covers b * size / sparsity onwards.
-template <class T>
-inline std::size_t scatter_target(const ScatterPlan<T> &plan, std::size_t j, std::size_t b) {
-    if (plan.table)
-        return std::size_t(plan.table[j * plan.sparsity + b]);
-    const std::size_t low = b * plan.size / plan.sparsity;
-    const std::size_t width = (b + 1) * plan.size / plan.sparsity - low;
-    const std::uint64_t hash = counter_hash(plan.key, j * plan.sparsity + b);
-    return 2 * (low + std::size_t((hash >> 32) * width >> 32)) + std::size_t(hash & 1);
-}
+// Where the copies of a coordinate go: 2 * bucket + negative, from the table or from the hash; band
+// b covers the outputs from b * size / sparsity on.
+template <class T> class Targets {
+  public:
+    explicit Targets(const ScatterPlan<T> &plan) : plan_(plan) {
+        for (std::size_t b = 0; b <= plan.sparsity; ++b)
+            edges_[b] = b * plan.size / plan.sparsity;
+    }
+
+    template <class Add> PS_INLINE void visit(std::size_t j, const Add &add) const {
+        for (std::size_t b = 0; b < plan_.sparsity; ++b) {
+            const std::size_t copy = j * plan_.sparsity + b;
+            const std::size_t target = plan_.table ? std::size_t(plan_.table[copy]) : hashed(copy, b);
+            add(target / 2, kSigns[target % 2]);
+        }
+    }
+
+  private:
+    PS_INLINE std::size_t hashed(std::size_t copy, std::size_t b) const {
+        const std::uint64_t hash = counter_hash(plan_.key, copy);
+        const std::size_t width = edges_[b + 1] - edges_[b];
+        return 2 * (edges_[b] + std::size_t((hash >> 32) * width >> 32)) + std::size_t(hash & 1);
+    }
+
+    static constexpr T kSigns[2] = {1, -1}; // looked up: a branch on a random sign is mispredicted
+    const ScatterPlan<T> plan_;             // a copy, which the sums cannot alias
+    std::size_t edges_[kMostCopies + 1];
+};
 
 template <class T> std::size_t scatter_workspace(const ScatterPlan<T> &plan) {
     return round_up(plan.size * PS_VECTOR_BYTES) + round_up(plan.size * sizeof(T));
@@ -30,15 +48,15 @@ inline void scatter_lanes(const ScatterPlan<T> &plan, const T *const *rows, Vec<
     constexpr std::size_t W = kLanes<T>;
     for (std::size_t k = 0; k < plan.size; ++k)
         buckets[k] = Vec<T>{};
+    const Targets<T> targets(plan);
     for (std::size_t j = 0; j < plan.columns; j += W) {
         const std::size_t width = plan.columns - j < W ? plan.columns - j : W;
         Vec<T> v[W];
         load_tile(rows, j, width, v);
         for (std::size_t c = 0; c < width; ++c)
-            for (std::size_t b = 0; b < plan.sparsity; ++b) {
-                const std::size_t target = scatter_target(plan, j + c, b);
-                buckets[target / 2] += v[c] * broadcast(target & 1 ? T(-1) : T(1));
-            }
+            targets.visit(j + c, [&](std::size_t bucket, T sign) {
+                buckets[bucket] += v[c] * broadcast(sign);
+            });
     }
 }
 
@@ -46,11 +64,9 @@ inline void scatter_lanes(const ScatterPlan<T> &plan, const T *const *rows, Vec<
 template <class T> inline void scatter_row(const ScatterPlan<T> &plan, const T *row, T *buckets) {
     for (std::size_t k = 0; k < plan.size; ++k)
         buckets[k] = 0;
+    const Targets<T> targets(plan);
     for (std::size_t j = 0; j < plan.columns; ++j)
-        for (std::size_t b = 0; b < plan.sparsity; ++b) {
-            const std::size_t target = scatter_target(plan, j, b);
-            buckets[target / 2] += target & 1 ? -row[j] : row[j];
-        }
+        targets.visit(j, [&](std::size_t bucket, T sign) { buckets[bucket] += row[j] * sign; });
 }
 
 template <class T>
@@ -73,15 +89,16 @@ void scatter_rows(const ScatterPlan<T> &plan, Rows<const T> input, Rows<T> outpu
 template <class T, class I>
 void scatter_sparse_rows(const ScatterPlan<T> &plan, SparseRows<T, I> input, Rows<T> output,
                          std::size_t begin, std::size_t end) {
+    const Targets<T> targets(plan);
     for (std::size_t i = begin; i < end; ++i) {
         T *target = output.row(i);
         for (std::size_t k = 0; k < plan.size; ++k)
             target[k] = 0;
-        for (std::int64_t e = input.indptr[i]; e < input.indptr[i + 1]; ++e)
-            for (std::size_t b = 0; b < plan.sparsity; ++b) {
-                const std::size_t t = scatter_target(plan, std::size_t(input.columns[e]), b);
-                target[t / 2] += t & 1 ? -input.values[e] : input.values[e];
-            }
+        for (std::int64_t e = input.indptr[i]; e < input.indptr[i + 1]; ++e) {
+            const T value = input.values[e];
+            targets.visit(std::size_t(input.columns[e]),
+                          [=](std::size_t bucket, T sign) { target[bucket] += value * sign; });
+        }
         for (std::size_t k = 0; k < plan.size; ++k)
             target[k] *= plan.scale;
     }

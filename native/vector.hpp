@@ -70,23 +70,91 @@ template <std::size_t h, class T> PS_INLINE void exchange_blocks(Vec<T> (&v)[kLa
     }
 }
 
-// v[r] holds row r; afterwards v[c] holds column c. Only one-instruction shuffles on x86: first
-// inside 16-byte lanes, then exchanging whole lanes.
-template <class T> PS_INLINE void transpose(Vec<T> (&v)[kLanes<T>]) {
+// The L x L transpose inside every 16-byte lane of L consecutive vectors, by one-instruction
+// shuffles on x86.
+template <class T> constexpr std::size_t kChunk = 16 / sizeof(T);
+
+template <class T> PS_INLINE void transpose_in_lanes(Vec<T> *v) {
     if constexpr (sizeof(T) == 4) {
-#pragma GCC unroll 16
-        for (std::size_t i = 0; i < kLanes<T>; i += 2)
-            shuffle_pair<Interleave, 4, T>(v[i], v[i + 1]);
-#pragma GCC unroll 16
-        for (std::size_t i = 0; i < kLanes<T>; i += 4) {
-            const Vec<T> second = v[i + 1];
-            v[i + 1] = v[i + 2];
-            v[i + 2] = second;
-            shuffle_pair<ExchangeBlocks, 2, T>(v[i], v[i + 1]);
-            shuffle_pair<ExchangeBlocks, 2, T>(v[i + 2], v[i + 3]);
-        }
-        exchange_blocks<4, T>(v);
+        shuffle_pair<Interleave, 4, T>(v[0], v[1]);
+        shuffle_pair<Interleave, 4, T>(v[2], v[3]);
+        const Vec<T> second = v[1];
+        v[1] = v[2];
+        v[2] = second;
+        shuffle_pair<ExchangeBlocks, 2, T>(v[0], v[1]);
+        shuffle_pair<ExchangeBlocks, 2, T>(v[2], v[3]);
     } else {
-        exchange_blocks<1, T>(v);
+        shuffle_pair<ExchangeBlocks, 1, T>(v[0], v[1]);
     }
+}
+
+// v[r] holds row r; afterwards v[c] holds column c.
+template <class T> PS_INLINE void transpose(Vec<T> (&v)[kLanes<T>]) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kLanes<T>; i += kChunk<T>)
+        transpose_in_lanes<T>(v + i);
+    exchange_blocks<kChunk<T>, T>(v);
+}
+
+#if defined(__clang__) || __GNUC__ >= 12
+// From memory to lanes whole 16-byte chunks are loaded one by one, which saves shuffles:
+// v[c * L + i] is made of chunk c of the rows i, L + i, 2 L + i, ...
+template <class T> struct ChunkOf {
+    typedef T Unaligned __attribute__((vector_size(16), aligned(alignof(T))));
+};
+template <class T> using Chunk = typename ChunkOf<T>::Unaligned;
+
+template <class T> PS_INLINE Chunk<T> chunk_at(const T *p) {
+    return *reinterpret_cast<const Chunk<T> *>(p);
+}
+template <class V, class H, std::size_t... c>
+PS_INLINE V join(H low, H high, std::index_sequence<c...>) {
+    return __builtin_shufflevector(low, high, c...);
+}
+template <class T> PS_INLINE Vec<T> gather_chunks(const T *const *rows, std::size_t i, std::size_t j) {
+    constexpr std::size_t L = kChunk<T>;
+    if constexpr (PS_VECTOR_BYTES == 16) {
+        return load_unaligned(rows[i] + j);
+    } else if constexpr (PS_VECTOR_BYTES == 32) {
+        return join<Vec<T>>(chunk_at(rows[i] + j), chunk_at(rows[L + i] + j),
+                            std::make_index_sequence<2 * L>{});
+    } else {
+        typedef T Half __attribute__((vector_size(32)));
+        const auto half = std::make_index_sequence<2 * L>{};
+        const Half low = join<Half>(chunk_at(rows[i] + j), chunk_at(rows[L + i] + j), half);
+        const Half high =
+            join<Half>(chunk_at(rows[2 * L + i] + j), chunk_at(rows[3 * L + i] + j), half);
+        return join<Vec<T>>(low, high, std::make_index_sequence<4 * L>{});
+    }
+}
+
+// v[c] = column j + c of W rows, lane = row.
+template <class T>
+PS_INLINE void load_columns(const T *const *rows, std::size_t j, Vec<T> (&v)[kLanes<T>]) {
+    constexpr std::size_t L = kChunk<T>;
+#pragma GCC unroll 8
+    for (std::size_t c = 0; c < kLanes<T>; c += L) {
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < L; ++i)
+            v[c + i] = gather_chunks(rows, i, j + c);
+        transpose_in_lanes<T>(v + c);
+    }
+}
+
+#else
+template <class T>
+PS_INLINE void load_columns(const T *const *rows, std::size_t j, Vec<T> (&v)[kLanes<T>]) {
+    for (std::size_t r = 0; r < kLanes<T>; ++r)
+        v[r] = load_unaligned(rows[r] + j);
+    transpose<T>(v);
+}
+#endif
+
+// The inverse of load_columns; stores are dearer than loads, so that whole vectors are stored.
+template <class T>
+PS_INLINE void store_columns(Vec<T> (&v)[kLanes<T>], T *const *rows, std::size_t j) {
+    transpose<T>(v);
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < kLanes<T>; ++r)
+        store_unaligned(rows[r] + j, v[r]);
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 
 PILOT_ROWS = 512
-_MEASURED_ROWS = 320
 # A costlier map must be clearly better, not better by the chance of the pilot.
 _WORTHWHILE_GAIN = 0.97
 
@@ -46,12 +44,10 @@ def best_map(maps: Sequence[RowMap], pilot: Rows, size: int, kernel: Polynomial)
     """Return the map with the least error on the pilot; earlier ones win near draws."""
     if len(maps) == 1:
         return maps[0]
-    rows: Any = pilot[:: -(-pilot.shape[0] // _MEASURED_ROWS)]
-    rows = rows if is_sparse(rows) else np.ascontiguousarray(rows)
-    K = kernel(rows.astype(np.float64))
-    best, best_error = maps[0], relative_error(maps[0], rows, size, K)
+    K = kernel(pilot.astype(np.float64))
+    best, best_error = maps[0], relative_error(maps[0], pilot, size, K)
     for candidate in maps[1:]:
-        error = relative_error(candidate, rows, size, K)
+        error = relative_error(candidate, pilot, size, K)
         if error < _WORTHWHILE_GAIN * best_error:
             best, best_error = candidate, error
     return best

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from powersketch import _native
 from powersketch.native.specs import ChainSpec, PairSpec, Real, Rows, ScatterSpec, SrhtSpec
 
+_native.instruction_set()  # a wrong POWERSKETCH_SIMD is reported here, not at the first transform
+
 NOTHING = np.empty(0, dtype=np.int32)
 
 

@@ -20,8 +20,8 @@ _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
 class Scaled:
     """An array of numbers mantissa · 2^exponent.
 
-    Mantissas of new numbers and of powers are 0 or in ±[½, 1). Products are left as they come: a
-    product of up to four such numbers can still be raised to a power.
+    Mantissas of new numbers and of their powers are 0 or in ±[½, 1). Products are left as they
+    come: a product of up to four such numbers can still be raised to a power.
     """
 
     mantissa: NDArray[np.float64]
