@@ -1,0 +1,36 @@
+"""Times calls in turn, so that what disturbs the machine disturbs all that is compared."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+_TURN_SECONDS = 0.15
+
+
+def best_seconds(calls: Mapping[str, Callable[[], Any]], *, rounds: int) -> dict[str, float]:
+    """Return the shortest time of every call; BLAS has one thread meanwhile."""
+    best = dict.fromkeys(calls, float("inf"))
+    with threadpool_limits(limits=1):
+        for _ in range(rounds):
+            for name, call in calls.items():
+                best[name] = min(best[name], _best_of_turn(call))
+    return best
+
+
+def usual_rounds(quick: bool) -> int:
+    return 2 if quick else 7
+
+
+def _best_of_turn(call: Callable[[], Any]) -> float:
+    """Call at least once and until the turn is over, so that short calls are repeated more."""
+    best, turn_end = float("inf"), time.perf_counter() + _TURN_SECONDS
+    while True:
+        start = time.perf_counter()
+        result = call()
+        stop = time.perf_counter()
+        del result  # memory is given back outside the measured time
+        best = min(best, stop - start)
+        if stop > turn_end:
+            return best
