@@ -202,14 +202,15 @@ inline void apply_leaf(const ChainPlan<T> &plan, const ChainRows<T> &rows, std::
     const Vec<T> scale = from_rows<Vec<T>>(scales);
     const InputGroup<T> from(rows.input, begin, count);
     if (plan.leaf == Leaf::identity)
-        return load_lanes<false>(from.rows, base.columns, static_cast<const T *>(nullptr), scale,
-                                 leaf, plan.leaf_length);
+        return load_lanes<false>(from.rows, base.columns, ScaledRows<T>{scale}, leaf,
+                                 plan.leaf_length);
     if (plan.leaf == Leaf::scatter) {
         scatter_lanes(plan.buckets, from.rows, leaf);
         return scale_buckets(plan, scale, leaf);
     }
     if (fits_lanes(base.padded)) {
-        load_lanes<true>(from.rows, base.columns, base.signs, scale, scratch, base.padded);
+        load_lanes<true>(from.rows, base.columns, ScaledSigned<T>{scale, base.signs}, scratch,
+                         base.padded);
         transform_from(scratch, base.padded, W);
         for (std::size_t k = 0; k < base.size; ++k)
             leaf[k] = scratch[base.indices[k]] * broadcast(base.scale);
@@ -222,8 +223,7 @@ inline void apply_leaf(const ChainPlan<T> &plan, const ChainRows<T> &rows, std::
         if (r < count)
             srht_row(base, from.rows[r], scales[r], sampled + r * base.size, long_row);
     }
-    load_lanes<false>(sampled_rows, base.size, static_cast<const T *>(nullptr), broadcast(T(1)),
-                      leaf, base.size);
+    load_lanes<false>(sampled_rows, base.size, Unchanged<T>{}, leaf, base.size);
 }
 
 template <class T, class E>
@@ -361,8 +361,8 @@ void pair_rows(const PairPlan<T> &pair, std::size_t columns, std::size_t size, T
             auto *a = local.take<Vec<T>>(n), *b = local.take<Vec<T>>(n);
             auto *product = local.take<Vec<T>>(size);
             const InputGroup<T> from_left(left, i, count), from_right(right, i, count);
-            load_lanes<true>(from_left.rows, columns, pair.signs_first, broadcast(T(1)), a, n);
-            load_lanes<true>(from_right.rows, columns, pair.signs_second, broadcast(T(1)), b, n);
+            load_lanes<true>(from_left.rows, columns, Signed<T>{pair.signs_first}, a, n);
+            load_lanes<true>(from_right.rows, columns, Signed<T>{pair.signs_second}, b, n);
             transform_from(a, n, W);
             transform_from(b, n, W);
             for (std::size_t k = 0; k < size; ++k)

@@ -120,34 +120,28 @@ inline void transform_row(const T *source, std::size_t columns, const T *signs, 
     transform_from(reinterpret_cast<Vec<T> *>(x), n / W, W);
 }
 
-// v[c] = column j + c of W rows, lane = row, for c < width.
-template <class T>
-PS_INLINE void load_tile(const T *const *rows, std::size_t j, std::size_t width,
-                         Vec<T> (&v)[kLanes<T>]) {
-    constexpr std::size_t W = kLanes<T>;
-    if (width == W)
-        return load_columns(rows, j, v);
-    for (std::size_t c = 0; c < width; ++c)
-        for (std::size_t r = 0; r < W; ++r)
-            v[c][r] = rows[r][j + c];
+// Column j of W rows, lane = row.
+template <class T> inline Vec<T> gather_column(const T *const *rows, std::size_t j) {
+    Vec<T> v{};
+    for (std::size_t r = 0; r < kLanes<T>; ++r)
+        v[r] = rows[r][j];
+    return v;
 }
 
-// W rows at once, lane = row: `rows[r]` is row r; target[j] receives coordinate j of all W rows,
-// scaled per row, times signs[j] if given. With `transform`, the levels below W are done too.
-template <bool transform, class T>
-inline void load_lanes(const T *const *rows, std::size_t columns, const T *signs, Vec<T> scale,
+// W rows at once, lane = row: `rows[r]` is row r; target[j] receives weigh(v, j), v being
+// coordinate j of all W rows, and zero from `columns` on. With `transform`, the levels below W are
+// done too.
+template <bool transform, class T, class Weigh>
+inline void load_lanes(const T *const *rows, std::size_t columns, const Weigh &weigh,
                        Vec<T> *target, std::size_t n) {
     constexpr std::size_t W = kLanes<T>;
     std::size_t j = 0;
     for (; j + W <= columns; j += W) {
         Vec<T> v[W];
-        load_tile(rows, j, W, v);
+        load_columns(rows, j, v);
 #pragma GCC unroll 16
-        for (std::size_t c = 0; c < W; ++c) {
-            v[c] *= scale;
-            if (signs)
-                v[c] *= broadcast(signs[j + c]);
-        }
+        for (std::size_t c = 0; c < W; ++c)
+            v[c] = weigh(v[c], j + c);
         if (transform)
             transform_registers<W>(v);
 #pragma GCC unroll 16
@@ -155,21 +149,32 @@ inline void load_lanes(const T *const *rows, std::size_t columns, const T *signs
             target[j + c] = v[c];
     }
     const std::size_t tail = j;
-    for (; j < n; ++j) {
-        Vec<T> v{};
-        if (j < columns) {
-            for (std::size_t r = 0; r < W; ++r)
-                v[r] = rows[r][j];
-            v *= scale;
-            if (signs)
-                v *= broadcast(signs[j]);
-        }
-        target[j] = v;
-    }
+    for (; j < n; ++j)
+        target[j] = j < columns ? weigh(gather_column(rows, j), j) : Vec<T>{};
     if (transform)
         for (std::size_t base = tail; base < n; base += W)
             transform_span(target + base, n - base < W ? n - base : W, 1);
 }
+
+// What load_lanes does to the coordinates: nothing, signs, a scale per row, or both.
+template <class T> struct Unchanged {
+    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t) const { return v; }
+};
+template <class T> struct Signed {
+    const T *signs;
+    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t j) const { return v * broadcast(signs[j]); }
+};
+template <class T> struct ScaledRows {
+    Vec<T> scale;
+    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t) const { return v * scale; }
+};
+template <class T> struct ScaledSigned {
+    Vec<T> scale;
+    const T *signs;
+    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t j) const {
+        return v * scale * broadcast(signs[j]);
+    }
+};
 
 // The inverse of load_lanes without transform: source[j] * scale to W rows of `size` columns.
 // `pick` maps the column to the position in source.

@@ -49,15 +49,19 @@ inline void scatter_lanes(const ScatterPlan<T> &plan, const T *const *rows, Vec<
     for (std::size_t k = 0; k < plan.size; ++k)
         buckets[k] = Vec<T>{};
     const Targets<T> targets(plan);
-    for (std::size_t j = 0; j < plan.columns; j += W) {
-        const std::size_t width = plan.columns - j < W ? plan.columns - j : W;
+    const auto add = [&](Vec<T> v, std::size_t j) {
+        targets.visit(j, [&](std::size_t bucket, T sign) { buckets[bucket] += v * broadcast(sign); });
+    };
+    std::size_t j = 0;
+    for (; j + W <= plan.columns; j += W) {
         Vec<T> v[W];
-        load_tile(rows, j, width, v);
-        for (std::size_t c = 0; c < width; ++c)
-            targets.visit(j + c, [&](std::size_t bucket, T sign) {
-                buckets[bucket] += v[c] * broadcast(sign);
-            });
+        load_columns(rows, j, v);
+#pragma GCC unroll 16
+        for (std::size_t c = 0; c < W; ++c)
+            add(v[c], j + c);
     }
+    for (; j < plan.columns; ++j)
+        add(gather_column(rows, j), j);
 }
 
 // The same for one row.

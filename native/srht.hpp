@@ -82,8 +82,7 @@ void srht_rows(const SrhtPlan<T> &plan, Rows<const T> input, Rows<T> output, std
         if (fits_lanes(plan.padded) && worth_lanes<T>(count)) {
             const InputGroup<T> from(input, i, count);
             const OutputGroup<T> to(output, 0, i, count, spill);
-            load_lanes<true>(from.rows, plan.columns, plan.signs, broadcast(T(1)), scratch,
-                             plan.padded);
+            load_lanes<true>(from.rows, plan.columns, Signed<T>{plan.signs}, scratch, plan.padded);
             transform_from(scratch, plan.padded, W);
             store_lanes<T>(scratch, [&](std::size_t k) { return plan.indices[k]; },
                            broadcast(plan.scale), to.rows, plan.size);
@@ -169,8 +168,7 @@ void transform_rows(std::size_t columns, std::size_t padded, Rows<const T> input
         if (fits_lanes(padded) && worth_lanes<T>(count)) {
             const InputGroup<T> from(input, i, count);
             const OutputGroup<T> to(output, 0, i, count, spill);
-            load_lanes<true>(from.rows, columns, static_cast<const T *>(nullptr), broadcast(T(1)),
-                             scratch, padded);
+            load_lanes<true>(from.rows, columns, Unchanged<T>{}, scratch, padded);
             transform_from(scratch, padded, W);
             store_lanes<T>(scratch, [](std::size_t k) { return k; }, broadcast(T(1)), to.rows,
                            padded);
