@@ -1,0 +1,112 @@
+"""Threads, the size of batches, and how batches are cut and copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from joblib import cpu_count, parallel_config
+
+from powersketch.feature_maps.batches import batch_rows, contiguous_batches, thread_count
+from tests.feature_maps.maps import assert_same_bits, each_float, unaligned, uncentred
+
+
+@pytest.fixture(autouse=True)
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+class TestThreadCount:
+    @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (2, 2), (7, 7)])
+    def test_as_many_as_asked_for(self, n_jobs: int | None, threads: int) -> None:
+        assert thread_count(n_jobs) == threads
+
+    def test_negative_numbers_count_from_all_processors(self) -> None:
+        assert thread_count(-1) == cpu_count()
+        assert thread_count(-2) == max(cpu_count() - 1, 1)
+        assert thread_count(-10_000) == 1
+
+    @pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("100000", None)])
+    def test_all_is_limited_by_the_environment(
+        self, limit: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert thread_count(-1) == (threads or cpu_count())
+
+    @pytest.mark.parametrize("limit", ["", "0", "many", "-3", "2,1"])
+    def test_a_limit_that_is_no_number_is_ignored(
+        self, limit: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert thread_count(-1) == cpu_count()
+
+    def test_a_number_is_not_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        assert thread_count(3) == 3
+
+    def test_none_follows_joblib(self) -> None:
+        with parallel_config(backend="threading", n_jobs=2):
+            assert thread_count(None) == 2
+
+    def test_zero_has_no_meaning(self) -> None:
+        with pytest.raises(ValueError, match="n_jobs=0 has no meaning: use None or 1"):
+            thread_count(0)
+
+
+class TestBatchRows:
+    @given(
+        columns=st.integers(1, 300),
+        size=st.integers(1, 10**6),
+        threads=st.integers(1, 64),
+        dtype=st.sampled_from([np.float32, np.float64]),
+    )
+    def test_whole_groups_within_a_few_mebibytes(
+        self, columns: int, size: int, threads: int, dtype: Any
+    ) -> None:
+        X = np.empty((1, columns), dtype)
+        rows, group = batch_rows(X, size, threads), 32 * threads
+        width = max(columns, size) * X.itemsize
+        assert rows % group == 0
+        assert rows >= group
+        assert rows == group or rows * width <= 4 << 20
+        assert (rows + group) * width > 4 << 20
+
+    def test_sparse_rows_count_by_their_entries(self) -> None:
+        empty = sp.csr_array((1000, 10**6))
+        assert batch_rows(empty, 100, 1) == batch_rows(np.empty((1, 1)), 100, 1)
+        full = sp.csr_array(np.ones((10, 500)))
+        assert batch_rows(full, 100, 1) == batch_rows(np.ones((10, 500)), 100, 1)
+
+
+class TestContiguousBatches:
+    @given(count=st.integers(1, 100), rows=st.integers(1, 40))
+    def test_every_row_once_and_in_order(self, count: int, rows: int) -> None:
+        X = np.arange(3.0 * count).reshape(count, 3)
+        parts, blocks = zip(*contiguous_batches(X, rows), strict=True)
+        assert [part.start for part in parts] == list(range(0, count, rows))
+        assert parts[-1].stop == count
+        assert_same_bits(np.concatenate(blocks), X)
+
+    @each_float
+    def test_plain_rows_are_not_copied(self, dtype: Any) -> None:
+        X = np.ones((50, 3), dtype)
+        assert all(np.shares_memory(block, X) for _, block in contiguous_batches(X, 20))
+
+    @each_float
+    @pytest.mark.parametrize("layout", [np.asfortranarray, unaligned])
+    def test_others_are_copied_batch_by_batch(self, dtype: Any, layout: Any) -> None:
+        X = layout(uncentred(50, 3, dtype))
+        for part, block in contiguous_batches(X, 20):
+            assert block.flags.c_contiguous
+            assert block.flags.aligned
+            assert_same_bits(block, np.ascontiguousarray(X[part]))
+
+    def test_sparse_rows_stay_sparse(self) -> None:
+        X = sp.csr_array(uncentred(50, 30))
+        blocks = [block for _, block in contiguous_batches(X, 20)]
+        assert [block.shape[0] for block in blocks] == [20, 20, 10]
+        np.testing.assert_array_equal(sp.vstack(blocks).toarray(), X.toarray())

@@ -1,0 +1,160 @@
+"""The smallest shapes and the plainest data: one row, one column, zeros, constants, repeats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from powersketch import PolynomialSketch
+from powersketch.sketches import BASE_SKETCHES
+from tests.feature_maps.maps import (
+    NORM_PRESERVING,
+    Case,
+    assert_same_bits,
+    each_case,
+    each_float,
+    each_norm_preserving_case,
+    squared_lengths,
+    uncentred,
+)
+
+each_expansion = pytest.mark.parametrize("expansion", ["auto", "none", "mean"])
+each_coef0 = pytest.mark.parametrize("coef0", [0, 0.5])
+TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}
+
+
+class TestFewRows:
+    @each_norm_preserving_case
+    @each_float
+    @pytest.mark.parametrize("count", [1, 2, 3, 15, 16, 17, 33])
+    def test_diagonal_is_exact(self, case: Case, dtype: Any, count: int) -> None:
+        X, sketch = case.rows(count, dtype), case.sketch()
+        Z = sketch.fit_transform(X)
+        assert Z.shape == (count, case.parameters["n_components"])
+        expected = sketch.kernel_.diagonal(X.astype(np.float64))
+        np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
+
+    @each_case
+    @each_float
+    def test_each_row_has_the_features_it_has_among_others(self, case: Case, dtype: Any) -> None:
+        X = case.rows(20, dtype)
+        sketch = case.sketch().fit(X)
+        alone = np.concatenate([sketch.transform(row[None]) for row in X])
+        assert_same_bits(alone, sketch.transform(X))
+
+
+class TestFewColumns:
+    @each_expansion
+    @each_coef0
+    @each_float
+    @pytest.mark.parametrize("degree", [1, 2, 3, 8])
+    def test_one_column_is_exact(
+        self, expansion: str, coef0: float, dtype: Any, degree: int
+    ) -> None:
+        """One column has at most degree + 1 monomials."""
+        X = np.linspace(-1.2, 1.2, 25, dtype=dtype)[:, None]
+        sketch = PolynomialSketch(degree, coef0=coef0, n_components=9, expansion=expansion)
+        Z = sketch.fit_transform(X).astype(np.float64)
+        K = sketch.kernel_(X.astype(np.float64))
+        assert sketch.expansion_ == "exact"
+        np.testing.assert_allclose(Z @ Z.T, K, rtol=0, atol=TOLERANCE[dtype] * np.abs(K).max())
+
+    @each_coef0
+    @pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 8, 9])
+    def test_literal_sketch_is_finite(self, coef0: float, columns: int) -> None:
+        sketch = PolynomialSketch(3, coef0=coef0, norm_preserving=False, random_state=0)
+        Z = sketch.fit_transform(uncentred(20, columns))
+        assert np.isfinite(Z).all()
+        assert np.abs(Z).max() > 0
+
+
+class TestFewComponents:
+    @each_expansion
+    @each_coef0
+    @each_float
+    @pytest.mark.parametrize("base_sketch", BASE_SKETCHES)
+    @pytest.mark.parametrize("size", [1, 3, 4, 5, 7, 8, 31])
+    def test_diagonal_is_exact(
+        self, expansion: str, coef0: float, dtype: Any, base_sketch: str, size: int
+    ) -> None:
+        X = np.random.default_rng(1).normal(loc=0.1, scale=0.2, size=(30, 23)).astype(dtype)
+        for degree in (1, 2, 3, 6):
+            sketch = PolynomialSketch(
+                degree,
+                coef0=coef0,
+                n_components=size,
+                expansion=expansion,
+                base_sketch=base_sketch,
+                random_state=3,
+            )
+            Z = sketch.fit_transform(X)
+            assert Z.shape == (30, size)
+            expected = sketch.kernel_.diagonal(X.astype(np.float64))
+            np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
+
+    @pytest.mark.parametrize("size", [1, 2])
+    def test_too_few_for_an_expansion(self, size: int) -> None:
+        sketch = PolynomialSketch(n_components=size, expansion="mean").fit(uncentred(20, 8))
+        assert sketch.expansion_ == "none"
+
+    def test_unused_columns_are_zero(self) -> None:
+        Z = PolynomialSketch(2, n_components=50).fit_transform(uncentred(20, 4))
+        assert Z[:, :10].any(axis=0).all()  # C(5, 2) monomials
+        assert not Z[:, 10:].any()
+
+
+class TestPlainData:
+    @each_case
+    @each_float
+    def test_zero_rows_become_what_the_kernel_says(self, case: Case, dtype: Any) -> None:
+        """Zero without coef0, else of length coef0^(degree / 2)."""
+        X = case.rows(12, dtype)
+        X[[0, 5, 11]] = 0
+        sketch = case.sketch()
+        for rows in (X, sp.csr_array(X)):
+            Z = sketch.fit(X).transform(rows)[[0, 5, 11]]
+            if sketch.kernel_.coef0 == 0:
+                assert not Z.any()
+            elif case.name in NORM_PRESERVING:
+                expected = sketch.kernel_.coef0**sketch.kernel_.degree
+                np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
+
+    @each_case
+    @each_float
+    def test_nothing_but_zeros(self, case: Case, dtype: Any) -> None:
+        X, sketch = np.zeros((9, case.columns), dtype), case.sketch()
+        Z = sketch.fit_transform(X)
+        assert np.isfinite(Z).all()
+        if sketch.kernel_.coef0 == 0:
+            assert not Z.any()
+
+    @each_norm_preserving_case
+    def test_negative_zeros_are_zeros(self, case: Case) -> None:
+        X = case.rows()
+        negative = np.where(X == 0, -0.0, X)
+        Z = case.sketch().fit_transform(X)
+        np.testing.assert_array_equal(case.sketch().fit_transform(negative), Z)
+
+    @each_norm_preserving_case
+    def test_constant_columns(self, case: Case) -> None:
+        X, sketch = np.full((20, case.columns), 0.25), case.sketch()
+        Z = sketch.fit_transform(X)
+        np.testing.assert_allclose(squared_lengths(Z), sketch.kernel_.diagonal(X), rtol=1e-12)
+        assert_same_bits(Z, np.repeat(Z[:1], 20, axis=0))
+
+    @each_case
+    def test_repeated_rows_have_repeated_features(self, case: Case) -> None:
+        X = np.tile(case.rows(7), (6, 1))
+        Z = case.sketch().fit_transform(X)
+        assert_same_bits(Z, np.tile(Z[:7], (6, 1)))
+
+    @each_norm_preserving_case
+    def test_rows_beyond_those_of_fit(self, case: Case) -> None:
+        """Rows of another size and opposite direction than fit has seen."""
+        sketch = case.sketch().fit(case.rows(30))
+        X = np.concatenate([-3 * case.rows(10, seed=1), 1e-3 * case.rows(10, seed=2)])
+        expected = sketch.kernel_.diagonal(X)
+        np.testing.assert_allclose(squared_lengths(sketch.transform(X)), expected, rtol=1e-12)

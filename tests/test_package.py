@@ -1,0 +1,55 @@
+"""What the package offers, and what importing it brings along."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.resources
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import powersketch
+
+PUBLIC = ["PolynomialSketch", "__version__", "kernels"]
+OPTIONAL = {"dask", "matplotlib", "pandas", "pyarrow", "rich", "typer"}
+
+
+def modules_after(code: str) -> set[str]:
+    """Return the top-level packages that a new interpreter has loaded after running `code`."""
+    script = f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    return {name.partition(".")[0] for name in json.loads(result.stdout)}
+
+
+def test_public_names() -> None:
+    assert sorted(powersketch.__all__) == PUBLIC
+    for name in powersketch.__all__:
+        assert hasattr(powersketch, name)
+
+
+def test_star_import_gives_the_public_names() -> None:
+    namespace: dict[str, object] = {}
+    exec("from powersketch import *", namespace)
+    assert set(PUBLIC) <= set(namespace)
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    assert powersketch.__version__ == importlib.metadata.version("powersketch")
+
+
+def test_types_are_published() -> None:
+    assert (importlib.resources.files(powersketch) / "py.typed").is_file()
+
+
+def test_importing_and_using_it_loads_no_optional_package() -> None:
+    """Beyond those that scikit-learn loads by itself where they are installed."""
+    use = "powersketch.PolynomialSketch(n_components=2).fit_transform([[1.0, 2.0], [3.0, 4.0]])"
+    loaded = modules_after(f"import powersketch\n{use}")
+    assert "powersketch" in loaded
+    assert not (loaded - modules_after("import sklearn.base")) & OPTIONAL
