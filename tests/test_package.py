@@ -9,8 +9,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 import powersketch
 
 PUBLIC = ["PolynomialSketch", "__version__", "kernels"]
