@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
 
 from powersketch import native
 from powersketch.kernels import Polynomial
@@ -51,13 +51,18 @@ class AugmentedRows:
         squares, _ = native.row_moments(X, np.zeros(X.shape[1]), threads=threads)
         return self.gamma * squares + self.coef0
 
-    def check_representable(self, squared_norms: NDArray[np.float64], dtype: np.dtype[Any]) -> None:
-        """Refuse rows whose kernel value ‖x̃‖^(2 · degree) the dtype cannot hold."""
+    def check_representable(self, X: Rows, squared_norms: NDArray[np.float64]) -> None:
+        """Refuse rows that are not finite, or whose kernel value the dtype of X cannot hold.
+
+        The norms tell both, so that no pass over the data is needed for it.
+        """
+        dtype = X.dtype
         largest = float(np.max(squared_norms, initial=0.0))
         if math.isfinite(largest):
             value = Scaled.of(np.array(largest)).power(self.degree).to_float()
             if value <= np.finfo(dtype).max:
                 return
+        assert_all_finite(X, estimator_name="PolynomialSketch", input_name="X")
         remedy = "" if dtype == np.float64 else ", or pass X as float64"
         raise ValueError(
             f"the kernel value overflows {dtype}: the largest gamma * ||x||^2 + coef0 is "

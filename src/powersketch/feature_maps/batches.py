@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
+from powersketch import native
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
@@ -57,6 +59,26 @@ def contiguous_batches(X: Rows, rows: int) -> Iterator[tuple[slice, Rows]]:
         part = slice(start, min(start + rows, X.shape[0]))
         block = X[part]
         yield part, block if is_sparse(X) else np.require(block, requirements=["C", "A"])
+
+
+def entry_variance(X: Rows) -> float:
+    """Return the variance of all entries of X in two passes, the same bits on every machine."""
+    ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]
+    rows = batch_rows(X, 1, 1)
+    sums = [native.row_moments(block, ones)[1] for _, block in contiguous_batches(X, rows)]
+    mean = math.fsum(np.concatenate(sums)) / count
+    squares = []
+    for _, block in contiguous_batches(X, rows):
+        deviations = block.astype(np.float64)
+        if is_sparse(X):
+            deviations.data -= mean
+        else:
+            deviations -= mean
+        squares.append(native.row_moments(deviations, ones)[0])
+    # The entries that a sparse matrix does not store are zeros, mean away from the mean.
+    absent: int = count - X.nnz if is_sparse(X) else 0
+    variance: float = (math.fsum(np.concatenate(squares)) + absent * mean * mean) / count
+    return variance
 
 
 class Progress:

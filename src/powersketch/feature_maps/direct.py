@@ -88,7 +88,7 @@ class BoundDirectMap:
         """Write the features of the rows X into `out`."""
         rows = self.map.rows
         squared_norms = rows.squared_norms(X, threads)
-        rows.check_representable(squared_norms, out.dtype)
+        rows.check_representable(X, squared_norms)
         shift = power_of_two_shift(squared_norms)
         unit = np.ldexp(1.0, -shift.astype(np.int32))
         fits = self.sketch.apply(

@@ -35,7 +35,7 @@ class ExactMap:
         """Write the features of the rows X into `out`."""
         rows = self.rows
         squared_norms = rows.squared_norms(X, threads)
-        rows.check_representable(squared_norms, out.dtype)
+        rows.check_representable(X, squared_norms)
         norms = np.sqrt(squared_norms)
         inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         unit = np.empty((X.shape[0], X.shape[1] + rows.extra_columns), dtype=out.dtype)

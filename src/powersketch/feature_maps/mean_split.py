@@ -196,7 +196,7 @@ class BoundSplitMap:
         """Write the features of the rows X into `out`."""
         centre = self.map.centre
         geometry = centre.geometry(X, threads)
-        centre.rows.check_representable(geometry.squared_norms, out.dtype)
+        centre.rows.check_representable(X, geometry.squared_norms)
         shift = power_of_two_shift(geometry.squared_across)
         unit = np.ldexp(1.0, -shift.astype(np.int32))
         row_scale, row_shift = centre.rows.root_gamma * unit, -geometry.shift * unit

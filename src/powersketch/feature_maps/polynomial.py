@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from powersketch import native
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.batches import (
     Progress,
-    batch_rows,
-    contiguous_batches,
+    entry_variance,
     thread_count,
     transform_rows,
 )
@@ -38,6 +35,7 @@ from powersketch.sketches import BASE_SKETCHES
 
 _METHODS = ("power",)
 _EXPANSIONS = ("auto", "mean", "none")
+_ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _SMALLEST_SPLIT = 3  # degree 0, and two features for all the rest
 
 
@@ -172,11 +170,13 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         del y
         self._check_parameters()
-        X = self._validated(X, reset=True)
+        given = X
+        X = _without_duplicates(check_array(X, **_ACCEPTED, estimator=self, input_name="X"))
         seed = seed_from(self.random_state)
         kernel = Polynomial(self.degree, self._resolve_gamma(X), self.coef0)
         row_map = self._choose_map(X, kernel, seed)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
+        validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self.gamma_ = seed, kernel, kernel.gamma
         self.n_components_ = int(self.n_components)
         self._row_map, self.expansion_ = row_map, row_map.name
@@ -197,7 +197,9 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         threads = thread_count(self.n_jobs)
-        X = self._validated(X, reset=False)
+        # Whether all entries are finite, the norms of the rows will tell.
+        X = validate_data(self, X, **_ACCEPTED, reset=False, ensure_all_finite=False)
+        X = _without_duplicates(X)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         return transform_rows(
             self._row_map, X, self.n_components_, threads=threads, progress=progress
@@ -227,26 +229,11 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Polynomial(self.degree, 1.0 if isinstance(self.gamma, str) else self.gamma, self.coef0)
         thread_count(self.n_jobs)
 
-    def _validated(self, X: Any, *, reset: bool) -> Rows:
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if is_sparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
-
     def _resolve_gamma(self, X: Rows) -> float:
         """Return gamma, or scikit-learn's "scale" from sums that are the same on every machine."""
         if isinstance(self.gamma, numbers.Real):
             return float(self.gamma)
-        ones = np.ones(X.shape[1])
-        squares, sums = [], []
-        for _, block in contiguous_batches(X, batch_rows(X, 1, 1)):
-            square, total = native.row_moments(block, ones)
-            squares.append(math.fsum(square))
-            sums.append(math.fsum(total))
-        count = X.shape[0] * X.shape[1]
-        mean = math.fsum(sums) / count
-        variance = math.fsum(squares) / count - mean * mean
+        variance = entry_variance(X)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
     def _choose_map(self, X: Rows, kernel: Polynomial, seed: int) -> RowMap:
@@ -268,7 +255,7 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
             return direct
         pilot = pilot_rows(X, streams)
-        rows.check_representable(rows.squared_norms(pilot, 1), X.dtype)
+        rows.check_representable(pilot, rows.squared_norms(pilot, 1))
         mean = column_sums(pilot, np.full(pilot.shape[0], 1.0 / pilot.shape[0]))
         centre = MeanDirection.of_mean(rows, mean)
         if centre is None or size < _SMALLEST_SPLIT:
@@ -276,3 +263,11 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         split = SplitMap.draw(streams, centre, pilot, size, **options)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return best_map(maps, pilot, size, kernel)
+
+
+def _without_duplicates(X: Rows) -> Rows:
+    """Return sparse rows whose every entry is stored once: norms are sums over the entries."""
+    if is_sparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
