@@ -42,10 +42,7 @@ template <class I> void require_below(const I *values, std::size_t count, std::s
 }
 
 template <class T> Rows<const T> rows_of(const Matrix<T> &X) { return {X.data(), X.shape(1)}; }
-template <class T> Rows<T> rows_of(const Output<T> &out) {
-    constexpr std::size_t cache_bytes = std::size_t(4) << 20;
-    return {out.data(), out.shape(1), out.shape(0) * out.shape(1) * sizeof(T) > cache_bytes};
-}
+template <class T> Rows<T> rows_of(const Output<T> &out) { return {out.data(), out.shape(1)}; }
 
 // Whole groups of lanes on every instruction set and enough rows to outweigh a wake-up, but no
 // idle thread where rows are few.

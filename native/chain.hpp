@@ -249,7 +249,7 @@ inline void store_block(const Vec<T> *source, const T (&factor)[kLanes<T>], cons
                         Rows<T> output, std::size_t begin, std::size_t count, T *spill) {
     const OutputGroup<T> to(output, std::size_t(block.offset), begin, count, spill);
     store_lanes<T>(source + block.start, [](std::size_t k) { return k; },
-                   from_rows<Vec<T>>(factor), to.rows, std::size_t(block.size), output.large);
+                   from_rows<Vec<T>>(factor), to.rows, std::size_t(block.size));
 }
 
 template <class T> inline std::size_t longest_block(const ChainPlan<T> &plan) {
@@ -368,8 +368,7 @@ void pair_rows(const PairPlan<T> &pair, std::size_t columns, std::size_t size, T
             for (std::size_t k = 0; k < size; ++k)
                 product[k] = a[pair.first[k]] * b[pair.second[k]];
             const OutputGroup<T> to(output, 0, i, count, spill);
-            store_lanes<T>(product, [](std::size_t k) { return k; }, broadcast(scale), to.rows, size,
-                           output.large);
+            store_lanes<T>(product, [](std::size_t k) { return k; }, broadcast(scale), to.rows, size);
             i += count;
         } else {
             T *a = local.take<T>(n), *b = local.take<T>(n);

@@ -176,10 +176,11 @@ template <class T> struct ScaledSigned {
     }
 };
 
-// The inverse of load_lanes without transform: source[pick(j)] * scale to W rows of `size` columns.
-template <bool streaming, class T, class Pick>
-inline void store_lanes_by(const Vec<T> *source, const Pick &pick, Vec<T> scale, T *const *rows,
-                           std::size_t size) {
+// The inverse of load_lanes without transform: source[j] * scale to W rows of `size` columns.
+// `pick` maps the column to the position in source.
+template <class T, class Pick>
+inline void store_lanes(const Vec<T> *source, Pick pick, Vec<T> scale, T *const *rows,
+                        std::size_t size) {
     constexpr std::size_t W = kLanes<T>;
     std::size_t k = 0;
     for (; k + W <= size; k += W) {
@@ -187,24 +188,11 @@ inline void store_lanes_by(const Vec<T> *source, const Pick &pick, Vec<T> scale,
 #pragma GCC unroll 16
         for (std::size_t c = 0; c < W; ++c)
             v[c] = source[pick(k + c)] * scale;
-        store_columns<streaming>(v, rows, k);
+        store_columns(v, rows, k);
     }
     for (; k < size; ++k) {
         const Vec<T> v = source[pick(k)] * scale;
         for (std::size_t r = 0; r < W; ++r)
             rows[r][k] = v[r];
     }
-}
-
-// Past the cache if the output is large and every row is aligned.
-template <class T, class Pick>
-inline void store_lanes(const Vec<T> *source, const Pick &pick, Vec<T> scale, T *const *rows,
-                        std::size_t size, bool large) {
-    bool aligned = large;
-    for (std::size_t r = 0; r < kLanes<T>; ++r)
-        aligned = aligned && reinterpret_cast<std::uintptr_t>(rows[r]) % PS_VECTOR_BYTES == 0;
-    if (!aligned)
-        return store_lanes_by<false>(source, pick, scale, rows, size);
-    store_lanes_by<true>(source, pick, scale, rows, size);
-    finish_streaming();
 }

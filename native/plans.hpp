@@ -9,7 +9,6 @@ namespace powersketch {
 template <class T> struct Rows {
     T *data;
     std::size_t stride;
-    bool large = false; // as a whole larger than the caches
     T *row(std::size_t i) const { return data + i * stride; }
 };
 

@@ -86,7 +86,7 @@ void scatter_rows(const ScatterPlan<T> &plan, Rows<const T> input, Rows<T> outpu
         scatter_lanes(plan, from.rows, buckets);
         const OutputGroup<T> to(output, 0, i, count, spill);
         store_lanes<T>(buckets, [](std::size_t k) { return k; }, broadcast(plan.scale), to.rows,
-                       plan.size, output.large);
+                       plan.size);
     }
 }
 

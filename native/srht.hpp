@@ -85,7 +85,7 @@ void srht_rows(const SrhtPlan<T> &plan, Rows<const T> input, Rows<T> output, std
             load_lanes<true>(from.rows, plan.columns, Signed<T>{plan.signs}, scratch, plan.padded);
             transform_from(scratch, plan.padded, W);
             store_lanes<T>(scratch, [&](std::size_t k) { return plan.indices[k]; },
-                           broadcast(plan.scale), to.rows, plan.size, output.large);
+                           broadcast(plan.scale), to.rows, plan.size);
             i += count;
         } else {
             srht_row(plan, input.row(i), T(1), output.row(i), reinterpret_cast<T *>(scratch));
@@ -171,7 +171,7 @@ void transform_rows(std::size_t columns, std::size_t padded, Rows<const T> input
             load_lanes<true>(from.rows, columns, Unchanged<T>{}, scratch, padded);
             transform_from(scratch, padded, W);
             store_lanes<T>(scratch, [](std::size_t k) { return k; }, broadcast(T(1)), to.rows,
-                           padded, output.large);
+                           padded);
             i += count;
         } else {
             T *row = reinterpret_cast<T *>(scratch);

@@ -150,44 +150,11 @@ PS_INLINE void load_columns(const T *const *rows, std::size_t j, Vec<T> (&v)[kLa
 }
 #endif
 
-// Stores past the cache, where the machine can: an output larger than the cache need not be read
-// before it is written. The address must be aligned to a vector.
-template <class T> PS_INLINE void store_streaming(T *p, Vec<T> v) {
-#if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4)
-        __builtin_ia32_movntps512(p, v);
-    else
-        __builtin_ia32_movntpd512(p, v);
-#elif PS_VECTOR_BYTES == 32 && defined(__AVX__)
-    if constexpr (sizeof(T) == 4)
-        __builtin_ia32_movntps256(p, v);
-    else
-        __builtin_ia32_movntpd256(p, v);
-#elif PS_VECTOR_BYTES == 16 && defined(__SSE2__)
-    if constexpr (sizeof(T) == 4)
-        __builtin_ia32_movntps(p, v);
-    else
-        __builtin_ia32_movntpd(p, v);
-#else
-    store_unaligned(p, v);
-#endif
-}
-// Makes streaming stores visible to other threads.
-inline void finish_streaming() {
-#if defined(__SSE2__)
-    __builtin_ia32_sfence();
-#endif
-}
-
 // The inverse of load_columns; stores are dearer than loads, so that whole vectors are stored.
-template <bool streaming, class T>
+template <class T>
 PS_INLINE void store_columns(Vec<T> (&v)[kLanes<T>], T *const *rows, std::size_t j) {
     transpose<T>(v);
 #pragma GCC unroll 16
-    for (std::size_t r = 0; r < kLanes<T>; ++r) {
-        if (streaming)
-            store_streaming(rows[r] + j, v[r]);
-        else
-            store_unaligned(rows[r] + j, v[r]);
-    }
+    for (std::size_t r = 0; r < kLanes<T>; ++r)
+        store_unaligned(rows[r] + j, v[r]);
 }
