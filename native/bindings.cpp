@@ -59,10 +59,14 @@ void for_rows(std::size_t rows, std::size_t threads, std::size_t workspace_bytes
         return;
     nb::gil_scoped_release released;
     const std::size_t size = chunk_rows(rows, threads);
-    parallel_for((rows + size - 1) / size, threads, [&](std::size_t chunk) {
-        const std::size_t begin = chunk * size;
+    const std::size_t chunks = (rows + size - 1) / size, share = (chunks + threads - 1) / threads;
+    // Chunks that run at the same time lie far apart: the system hands out memory in large pages,
+    // and a thread must wait for a page that another one has just touched first.
+    parallel_for(share * threads, threads, [&](std::size_t turn) {
+        const std::size_t begin = (turn % threads * share + turn / threads) * size;
         const std::size_t end = begin + size < rows ? begin + size : rows;
-        body(begin, end, thread_workspace(workspace_bytes + 64));
+        if (begin < end)
+            body(begin, end, thread_workspace(workspace_bytes + 64));
     });
 }
 

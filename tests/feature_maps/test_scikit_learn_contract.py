@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import RidgeClassifier
@@ -161,11 +162,16 @@ class TestFittedState:
         assert_same_bits(Z, PolynomialSketch(random_state=0).fit_transform(X))
 
     @pytest.mark.parametrize("coef0", [0, 0.5])
-    @pytest.mark.parametrize("shift", [0.0, 3.0])
+    @pytest.mark.parametrize("shift", [0.0, 3.0, 1e6])
     def test_scale_is_scikit_learns_gamma(self, coef0: float, shift: float) -> None:
         X = uncentred(500, 30) + shift
         sketch = PolynomialSketch(gamma="scale", coef0=coef0).fit(X)
         np.testing.assert_allclose(sketch.gamma_, 1 / (30 * X.var()), rtol=1e-12)
+
+    def test_scale_of_sparse_rows_counts_their_zeros(self) -> None:
+        X = sp.random(200, 30, density=0.1, format="csr", random_state=0)
+        sketch = PolynomialSketch(gamma="scale").fit(X)
+        np.testing.assert_allclose(sketch.gamma_, 1 / (30 * X.toarray().var()), rtol=1e-12)
 
     def test_scale_of_constant_data_is_one(self) -> None:
         assert PolynomialSketch(gamma="scale").fit(np.full((10, 4), 2.0)).gamma_ == 1.0
