@@ -21,7 +21,8 @@ def srht_against_copying_its_input(*, quick: bool) -> Table:
     return Table(
         "SRHT against copying its input",
         "float32, one thread, input larger than the cache, outputs allocated beforehand; the "
-        "speed of the copy is 100 %.",
+        "speed of the copy is 100 %. A copy by blocks of 1 MiB uses regular stores, as the SRHT does; "
+        "the bar is for the copy as a whole.",
         [_srht_row(*case, rounds=usual_rounds(quick)) for case in cases],
     )
 
@@ -32,7 +33,11 @@ def _srht_row(count: int, columns: int, size: int, bars: list[float], *, rounds:
     spec = SRHT.draw(RandomStreams(0, "benchmark"), columns, size).spec
     signs = spec.signs.astype(X.dtype)
     arguments = (X, signs, spec.indices, spec.padded, spec.scale, out, 1)
-    calls = {"srht": lambda: _native.srht(*arguments), "copy": lambda: np.copyto(copy, X)}
+    calls = {
+        "srht": lambda: _native.srht(*arguments),
+        "copy": lambda: np.copyto(copy, X),
+        "copy by blocks": partial(_copy_by_blocks, X, copy),
+    }
     seconds = best_seconds(calls, rounds=rounds)
     percent = 100 * seconds["copy"] / seconds["srht"]
     cells = {
@@ -42,8 +47,16 @@ def _srht_row(count: int, columns: int, size: int, bars: list[float], *, rounds:
         "SRHT ns per element": 1e9 * seconds["srht"] / X.size,
         "copy ns per element": 1e9 * seconds["copy"] / X.size,
         "% of copy speed": percent,
+        "% of copy by blocks": 100 * seconds["copy by blocks"] / seconds["srht"],
     }
     return Row(cells, [at_least(percent, bar) for bar in bars])
+
+
+def _copy_by_blocks(X: np.ndarray, copy: np.ndarray) -> None:
+    """Copy 1 MiB at a time: a larger copy may use stores that bypass the cache."""
+    rows = max(1, (1 << 20) // X[0].nbytes)
+    for start in range(0, len(X), rows):
+        np.copyto(copy[start : start + rows], X[start : start + rows])
 
 
 def hadamard_transform_against_additions(*, quick: bool) -> Table:
