@@ -21,8 +21,8 @@ def srht_against_copying_its_input(*, quick: bool) -> Table:
     return Table(
         "SRHT against copying its input",
         "float32, one thread, input larger than the cache, outputs allocated beforehand; the "
-        "speed of the copy is 100 %. A copy by blocks of 1 MiB uses regular stores, as the SRHT does; "
-        "the bar is for the copy as a whole.",
+        "speed of the copy is 100 %. A copy by blocks of 1 MiB uses regular stores, as the SRHT "
+        "does; the bar is for the copy as a whole.",
         [_srht_row(*case, rounds=usual_rounds(quick)) for case in cases],
     )
 
