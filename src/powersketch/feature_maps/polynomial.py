@@ -45,8 +45,8 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     The power x^⊗degree is sketched by repeated squaring with one base sketch T and one pair sketch
     S, so the time grows with the logarithm of the degree only (Algorithm 1 of [1]_). Beyond the
     paper, every intermediate power is rescaled to its known norm, and the kernel is expanded
-    around the mean of the data where that lowers the error: the two steps make the features ten to
-    a hundred thousand times more accurate at high degrees and on data that is not centred.
+    around the mean of the data where that lowers the error. In the project's benchmarks the two
+    steps together lower the error of the literal algorithm by factors of 3 to 70.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     >>> sketch = PolynomialSketch(degree=8, coef0=1, n_components=512, random_state=0)
     >>> Z = sketch.fit_transform(X)
     >>> K = sketch.kernel_(X)
-    >>> bool(np.linalg.norm(Z @ Z.T - K) < 0.01 * np.linalg.norm(K))
+    >>> bool(np.linalg.norm(Z @ Z.T - K) < 0.05 * np.linalg.norm(K))
     True
     """
 
