@@ -144,6 +144,66 @@ void srht_sparse(Vector<T> values, Vector<I> columns, Vector<std::int64_t> indpt
              });
 }
 
+// Where every block's indices start, and behind the last one how many there are.
+std::vector<std::size_t> block_starts(const Vector<std::int32_t> &indices, std::size_t padded,
+                                      std::size_t blocks) {
+    std::vector<std::size_t> starts{0};
+    std::size_t block = 0;
+    for (std::size_t k = 0; k < indices.shape(0); ++k) {
+        const std::size_t next = std::size_t(indices.data()[k]) / padded;
+        require(next >= block, "sorf: the indices must be in the order of their blocks");
+        for (; block < next; ++block)
+            starts.push_back(k);
+    }
+    starts.resize(blocks + 1, indices.shape(0));
+    return starts;
+}
+
+// Owns the starts of a SorfPlan, which lives as long as the arguments of a call.
+template <class T> struct SorfCall {
+    std::vector<std::size_t> starts;
+    SorfPlan<T> plan;
+
+    SorfCall(std::size_t columns, const Array<const T, 3> &diagonals,
+             const Vector<std::int32_t> &indices, const Vector<T> &scales) {
+        const std::size_t blocks = diagonals.shape(0), padded = diagonals.shape(2);
+        require(diagonals.shape(1) == 3 && is_power_of_two(padded) && columns <= padded,
+                "sorf: three diagonals per block, a power of two and no shorter than X, are needed");
+        require(scales.shape(0) == indices.shape(0), "sorf: one scale per index is needed");
+        require_below(indices.data(), indices.shape(0), blocks * padded);
+        starts = block_starts(indices, padded, blocks);
+        plan = {columns,       padded,        blocks,       diagonals.data(),
+                indices.data(), scales.data(), starts.data()};
+    }
+};
+
+template <class T>
+void sorf(Matrix<T> X, Array<const T, 3> diagonals, Vector<std::int32_t> indices, Vector<T> scales,
+          Output<T> out, std::size_t threads) {
+    const SorfCall<T> call(X.shape(1), diagonals, indices, scales);
+    require(out.shape(0) == X.shape(0) && out.shape(1) == indices.shape(0),
+            "sorf: wrong shape of out");
+    const auto &kernels = kernels_for<T>();
+    for_rows(X.shape(0), threads, kernels.sorf_workspace(call.plan),
+             [&](std::size_t begin, std::size_t end, char *workspace) {
+                 kernels.sorf(call.plan, rows_of<T>(X), rows_of<T>(out), begin, end, workspace);
+             });
+}
+
+template <class T>
+void fourier(Matrix<T> X, Array<const T, 3> diagonals, Vector<std::int32_t> indices,
+             Vector<T> scales, double scale, Output<T> out, std::size_t threads) {
+    const SorfCall<T> call(X.shape(1), diagonals, indices, scales);
+    require(out.shape(0) == X.shape(0) && out.shape(1) == 2 * indices.shape(0),
+            "fourier: wrong shape of out");
+    const auto &kernels = kernels_for<T>();
+    for_rows(X.shape(0), threads, kernels.sorf_workspace(call.plan),
+             [&](std::size_t begin, std::size_t end, char *workspace) {
+                 kernels.fourier(call.plan, T(scale), rows_of<T>(X), rows_of<T>(out), begin, end,
+                                 workspace);
+             });
+}
+
 template <class T>
 PairPlan<T> pair_plan(const Vector<T> &signs_first, const Vector<T> &signs_second,
                       const Vector<std::int32_t> &first, const Vector<std::int32_t> &second) {
@@ -427,6 +487,11 @@ template <class T> void bind_dense(nb::module_ &m, const char *chain_name) {
     m.def("fwht", fwht<T>, "X"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     m.def("srht", srht<T>, "X"_a.noconvert(), "signs"_a.noconvert(), "indices"_a.noconvert(),
           "padded"_a, "scale"_a, "out"_a.noconvert(), "threads"_a);
+    m.def("sorf", sorf<T>, "X"_a.noconvert(), "diagonals"_a.noconvert(), "indices"_a.noconvert(),
+          "scales"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    m.def("fourier", fourier<T>, "X"_a.noconvert(), "diagonals"_a.noconvert(),
+          "indices"_a.noconvert(), "scales"_a.noconvert(), "scale"_a, "out"_a.noconvert(),
+          "threads"_a);
     m.def("tensor_srht", tensor_srht<T>, "A"_a.noconvert(), "B"_a.noconvert(),
           "signs_first"_a.noconvert(), "signs_second"_a.noconvert(), "first"_a.noconvert(),
           "second"_a.noconvert(), "scale"_a, "out"_a.noconvert(), "threads"_a);

@@ -4,10 +4,6 @@
 
 constexpr std::size_t kMaxRegisters = 64;
 
-template <class E> constexpr std::size_t kRowsIn = 1;
-template <> constexpr std::size_t kRowsIn<Vec<float>> = kLanes<float>;
-template <> constexpr std::size_t kRowsIn<Vec<double>> = kLanes<double>;
-
 inline float row_of(float v, std::size_t) { return v; }
 inline double row_of(double v, std::size_t) { return v; }
 template <class V> inline auto row_of(V v, std::size_t r) -> decltype(v[r] + 0) { return v[r]; }
@@ -21,31 +17,6 @@ template <class E, class T> inline E from_rows(const T (&value)[kRowsIn<E>]) {
             v[r] = value[r];
         return v;
     }
-}
-
-// target = H D source, both of n elements.
-template <class T>
-inline void transform_signed(const T *source, const T *signs, T *target, std::size_t n) {
-    transform_row(source, n, signs, T(1), target, n);
-}
-template <class T>
-inline void transform_signed(const Vec<T> *source, const T *signs, Vec<T> *target, std::size_t n) {
-    if (n < kRadix) {
-        for (std::size_t j = 0; j < n; ++j)
-            target[j] = source[j] * broadcast(signs[j]);
-        return transform_from(target, n, 1);
-    }
-    for (std::size_t j = 0; j < n; j += kRadix) {
-        Vec<T> v[kRadix];
-#pragma GCC unroll 16
-        for (std::size_t c = 0; c < kRadix; ++c)
-            v[c] = source[j + c] * broadcast(signs[j + c]);
-        transform_registers<kRadix>(v);
-#pragma GCC unroll 16
-        for (std::size_t c = 0; c < kRadix; ++c)
-            target[j + c] = v[c];
-    }
-    transform_from(target, n, kRadix);
 }
 
 // Eight partial sums by position modulo eight, added as a tree: the order is part of the law.
@@ -248,8 +219,9 @@ template <class T>
 inline void store_block(const Vec<T> *source, const T (&factor)[kLanes<T>], const OutputBlock &block,
                         Rows<T> output, std::size_t begin, std::size_t count, T *spill) {
     const OutputGroup<T> to(output, std::size_t(block.offset), begin, count, spill);
-    store_lanes<T>(source + block.start, [](std::size_t k) { return k; },
-                   from_rows<Vec<T>>(factor), to.rows, std::size_t(block.size));
+    const Vec<T> *start = source + block.start, scale = from_rows<Vec<T>>(factor);
+    store_lanes<T>([=](std::size_t k) { return start[k] * scale; }, to.rows,
+                   std::size_t(block.size));
 }
 
 template <class T> inline std::size_t longest_block(const ChainPlan<T> &plan) {
@@ -368,7 +340,8 @@ void pair_rows(const PairPlan<T> &pair, std::size_t columns, std::size_t size, T
             for (std::size_t k = 0; k < size; ++k)
                 product[k] = a[pair.first[k]] * b[pair.second[k]];
             const OutputGroup<T> to(output, 0, i, count, spill);
-            store_lanes<T>(product, [](std::size_t k) { return k; }, broadcast(scale), to.rows, size);
+            const Vec<T> factor = broadcast(scale);
+            store_lanes<T>([=](std::size_t k) { return product[k] * factor; }, to.rows, size);
             i += count;
         } else {
             T *a = local.take<T>(n), *b = local.take<T>(n);

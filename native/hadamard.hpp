@@ -120,6 +120,31 @@ inline void transform_row(const T *source, std::size_t columns, const T *signs, 
     transform_from(reinterpret_cast<Vec<T> *>(x), n / W, W);
 }
 
+// target = H D source, both of n elements.
+template <class T>
+inline void transform_signed(const T *source, const T *signs, T *target, std::size_t n) {
+    transform_row(source, n, signs, T(1), target, n);
+}
+template <class T>
+inline void transform_signed(const Vec<T> *source, const T *signs, Vec<T> *target, std::size_t n) {
+    if (n < kRadix) {
+        for (std::size_t j = 0; j < n; ++j)
+            target[j] = source[j] * broadcast(signs[j]);
+        return transform_from(target, n, 1);
+    }
+    for (std::size_t j = 0; j < n; j += kRadix) {
+        Vec<T> v[kRadix];
+#pragma GCC unroll 16
+        for (std::size_t c = 0; c < kRadix; ++c)
+            v[c] = source[j + c] * broadcast(signs[j + c]);
+        transform_registers<kRadix>(v);
+#pragma GCC unroll 16
+        for (std::size_t c = 0; c < kRadix; ++c)
+            target[j + c] = v[c];
+    }
+    transform_from(target, n, kRadix);
+}
+
 // Column j of W rows, lane = row.
 template <class T> inline Vec<T> gather_column(const T *const *rows, std::size_t j) {
     Vec<T> v{};
@@ -176,22 +201,21 @@ template <class T> struct ScaledSigned {
     }
 };
 
-// The inverse of load_lanes without transform: source[j] * scale to W rows of `size` columns.
-// `pick` maps the column to the position in source.
-template <class T, class Pick>
-inline void store_lanes(const Vec<T> *source, Pick pick, Vec<T> scale, T *const *rows,
-                        std::size_t size) {
+// The inverse of load_lanes without transform: column k of W rows becomes value(k), for `size`
+// columns.
+template <class T, class Value>
+inline void store_lanes(const Value &value, T *const *rows, std::size_t size) {
     constexpr std::size_t W = kLanes<T>;
     std::size_t k = 0;
     for (; k + W <= size; k += W) {
         Vec<T> v[W];
 #pragma GCC unroll 16
         for (std::size_t c = 0; c < W; ++c)
-            v[c] = source[pick(k + c)] * scale;
+            v[c] = value(k + c);
         store_columns(v, rows, k);
     }
     for (; k < size; ++k) {
-        const Vec<T> v = source[pick(k)] * scale;
+        const Vec<T> v = value(k);
         for (std::size_t r = 0; r < W; ++r)
             rows[r][k] = v[r];
     }

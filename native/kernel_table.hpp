@@ -20,6 +20,10 @@ template <class T> struct Kernels {
     std::size_t (*srht_workspace)(const SrhtPlan<T> &);
     void (*srht)(const SrhtPlan<T> &, Rows<const T>, Rows<T>, std::size_t, std::size_t, char *);
     std::size_t (*srht_sparse_workspace)(const SrhtPlan<T> &);
+    std::size_t (*sorf_workspace)(const SorfPlan<T> &);
+    void (*sorf)(const SorfPlan<T> &, Rows<const T>, Rows<T>, std::size_t, std::size_t, char *);
+    void (*fourier)(const SorfPlan<T> &, T scale, Rows<const T>, Rows<T>, std::size_t, std::size_t,
+                    char *);
     std::size_t (*pair_workspace)(const PairPlan<T> &, std::size_t size);
     void (*pair)(const PairPlan<T> &, std::size_t columns, std::size_t size, T scale, Rows<const T>,
                  Rows<const T>, Rows<T>, std::size_t, std::size_t, char *);

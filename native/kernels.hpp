@@ -13,6 +13,8 @@ namespace {
 
 #include "srht.hpp"
 
+#include "sorf.hpp"
+
 #include "scatter.hpp"
 
 #include "chain.hpp"
@@ -44,6 +46,8 @@ template <class T> constexpr Kernels<T> kernels() {
     return {transform_workspace<T>, transform_rows<T>,
             srht_workspace<T>,      srht_rows<T>,
             srht_sparse_workspace<T>,
+            sorf_workspace<T>,      sorf_rows<T>,
+            fourier_rows<T>,
             pair_workspace<T>,      pair_rows<T>,
             chain_workspace<T>,     chain_rows<T>,
             scatter_workspace<T>,   scatter_rows<T>,

@@ -48,6 +48,20 @@ template <class T> struct ScatterPlan {
     T scale;
 };
 
+// Structured orthogonal projections: scales[k] * (H D3 H D2 H D1 x)[indices[k]], several blocks of
+// H D3 H D2 H D1 one below the other, x padded to `padded`.
+template <class T> struct SorfPlan {
+    std::size_t columns; // length of x
+    std::size_t padded;  // power of two, >= columns
+    std::size_t blocks;
+    const T *diagonals;          // D1, D2, D3 of every block: `padded` entries each
+    const std::int32_t *indices; // ordered by block, which is indices[k] / padded
+    const T *scales;
+    const std::size_t *starts;   // of every block's part of `indices`; blocks + 1 entries
+
+    std::size_t count() const { return starts[blocks]; }
+};
+
 // One application of S: registers[target][:size] = S(registers[left] x registers[right]).
 struct PairStep {
     std::int32_t left, right, target, size;

@@ -85,8 +85,8 @@ void scatter_rows(const ScatterPlan<T> &plan, Rows<const T> input, Rows<T> outpu
         const InputGroup<T> from(input, i, count);
         scatter_lanes(plan, from.rows, buckets);
         const OutputGroup<T> to(output, 0, i, count, spill);
-        store_lanes<T>(buckets, [](std::size_t k) { return k; }, broadcast(plan.scale), to.rows,
-                       plan.size);
+        const Vec<T> scale = broadcast(plan.scale);
+        store_lanes<T>([=](std::size_t k) { return buckets[k] * scale; }, to.rows, plan.size);
     }
 }
 

@@ -84,8 +84,10 @@ void srht_rows(const SrhtPlan<T> &plan, Rows<const T> input, Rows<T> output, std
             const OutputGroup<T> to(output, 0, i, count, spill);
             load_lanes<true>(from.rows, plan.columns, Signed<T>{plan.signs}, scratch, plan.padded);
             transform_from(scratch, plan.padded, W);
-            store_lanes<T>(scratch, [&](std::size_t k) { return plan.indices[k]; },
-                           broadcast(plan.scale), to.rows, plan.size);
+            const std::int32_t *indices = plan.indices;
+            const Vec<T> scale = broadcast(plan.scale);
+            store_lanes<T>([=](std::size_t k) { return scratch[indices[k]] * scale; }, to.rows,
+                           plan.size);
             i += count;
         } else {
             srht_row(plan, input.row(i), T(1), output.row(i), reinterpret_cast<T *>(scratch));
@@ -99,23 +101,21 @@ void srht_rows(const SrhtPlan<T> &plan, Rows<const T> input, Rows<T> output, std
 template <class T, class I>
 inline void srht_entries(const SrhtPlan<T> &plan, const T *values, const I *columns,
                          std::size_t entries, T *target) {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    typedef Bits BitVec __attribute__((vector_size(PS_VECTOR_BYTES), may_alias));
     constexpr std::size_t W = kLanes<T>;
     constexpr int top = 8 * sizeof(T) - 1;
     for (std::size_t k = 0; k < plan.size; k += W) {
         const std::size_t count = plan.size - k < W ? plan.size - k : W;
-        BitVec index{};
+        BitVec<T> index{};
         for (std::size_t c = 0; c < count; ++c)
-            index[c] = Bits(plan.indices[k + c]);
+            index[c] = Bits<T>(plan.indices[k + c]);
         Vec<T> sum{};
         for (std::size_t e = 0; e < entries; ++e) {
             const auto j = columns[e];
-            BitVec parity = index & Bits(j);
+            BitVec<T> parity = index & Bits<T>(j);
             for (int shift = 16; shift; shift /= 2)
                 parity ^= parity >> shift;
             const Vec<T> value = broadcast(T(values[e] * plan.signs[j]));
-            sum += reinterpret_cast<Vec<T>>(reinterpret_cast<BitVec>(value) ^ (parity << top));
+            sum += reinterpret_cast<Vec<T>>(reinterpret_cast<BitVec<T>>(value) ^ (parity << top));
         }
         sum *= broadcast(plan.scale);
         for (std::size_t c = 0; c < count; ++c)
@@ -170,8 +170,7 @@ void transform_rows(std::size_t columns, std::size_t padded, Rows<const T> input
             const OutputGroup<T> to(output, 0, i, count, spill);
             load_lanes<true>(from.rows, columns, Unchanged<T>{}, scratch, padded);
             transform_from(scratch, padded, W);
-            store_lanes<T>(scratch, [](std::size_t k) { return k; }, broadcast(T(1)), to.rows,
-                           padded);
+            store_lanes<T>([=](std::size_t k) { return scratch[k]; }, to.rows, padded);
             i += count;
         } else {
             T *row = reinterpret_cast<T *>(scratch);

@@ -13,6 +13,16 @@ template <class T> struct VectorOf {
 template <class T> using Vec = typename VectorOf<T>::Aligned;
 template <class T> constexpr std::size_t kLanes = VectorOf<T>::lanes;
 
+// How many rows an element stands for: a number for one, a vector for one in every lane.
+template <class E> constexpr std::size_t kRowsIn = 1;
+template <> constexpr std::size_t kRowsIn<Vec<float>> = kLanes<float>;
+template <> constexpr std::size_t kRowsIn<Vec<double>> = kLanes<double>;
+
+// The same bits as unsigned integers, for signs.
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+template <class T> using BitVec = Vec<Bits<T>>;
+
 // The caller's arrays carry no alignment promise beyond their element type.
 template <class T> PS_INLINE Vec<T> load_unaligned(const T *p) {
     return *reinterpret_cast<const typename VectorOf<T>::Unaligned *>(p);

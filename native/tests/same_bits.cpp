@@ -124,6 +124,28 @@ template <class T> void test_transforms(std::size_t rows, std::size_t columns) {
     });
 }
 
+// Three blocks, the second of which is not used.
+template <class T> void test_projections(std::size_t rows, std::size_t columns, std::size_t size) {
+    Numbers random;
+    const std::size_t n = padded(columns), half = size / 2;
+    auto X = random.values<T>(rows * columns), scales = random.values<T>(size);
+    auto diagonals = random.signs<T>(9 * n);
+    auto indices = random.indices(size, n);
+    for (std::size_t k = half; k < size; ++k)
+        indices.data()[k] += std::int32_t(2 * n);
+    const std::size_t starts[] = {0, half, half, size};
+    const SorfPlan<T> plan{columns, n, 3, diagonals.data(), indices.data(), scales.data(), starts};
+    const Rows<const T> input{X.data(), columns};
+    compare<T>("sorf", rows * size, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.sorf_workspace(plan));
+        k.sorf(plan, input, {out, size}, 0, rows, space.memory);
+    });
+    compare<T>("fourier", rows * 2 * size, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.sorf_workspace(plan));
+        k.fourier(plan, T(0.3), input, {out, 2 * size}, 0, rows, space.memory);
+    });
+}
+
 template <class T> void test_pairs(std::size_t rows, std::size_t length, std::size_t columns) {
     Numbers random;
     auto A = random.values<T>(rows * columns), B = random.values<T>(rows * columns);
@@ -228,10 +250,14 @@ template <class T> void test_sparse(std::size_t rows, std::size_t columns, std::
 
 template <class T> void test_all() {
     for (std::size_t rows : {1, 2, 5, 8, 17, 33})
-        for (std::size_t columns : {1, 3, 8, 61, 300, 1025})
+        for (std::size_t columns : {1, 3, 8, 61, 300, 1025}) {
             test_transforms<T>(rows, columns);
+            test_projections<T>(rows, columns, 77);
+        }
     test_transforms<T>(3, 8200);
     test_transforms<T>(2, 70000);
+    test_projections<T>(3, 8200, 100);
+    test_projections<T>(21, 5, 1);
     for (std::size_t rows : {1, 7, 16, 21}) {
         test_pairs<T>(rows, 64, 50);
         test_pairs<T>(rows, 4, 3);

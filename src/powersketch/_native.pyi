@@ -36,6 +36,23 @@ def srht_sparse(
     out: NDArray[_Real],
     threads: int,
 ) -> None: ...
+def sorf(
+    X: NDArray[_Real],
+    diagonals: NDArray[_Real],
+    indices: _Int32,
+    scales: NDArray[_Real],
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
+def fourier(
+    X: NDArray[_Real],
+    diagonals: NDArray[_Real],
+    indices: _Int32,
+    scales: NDArray[_Real],
+    scale: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
 def tensor_srht(
     A: NDArray[_Real],
     B: NDArray[_Real],

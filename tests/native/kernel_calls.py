@@ -15,7 +15,9 @@ from powersketch.native.specs import (
     PairSpec,
     Rows,
     ScatterSpec,
+    SorfSpec,
     SrhtSpec,
+    orthogonal_scale,
     padded_length,
 )
 from powersketch.sketches.scatter import hashed_table
@@ -68,6 +70,14 @@ class Shape:
     def srht(self) -> SrhtSpec:
         indices = self.indices(self.padded, self.size)
         return SrhtSpec(self.signs(self.columns), indices, self.padded, 1 / np.sqrt(self.size))
+
+    def sorf(self, blocks: int = 3) -> SorfSpec:
+        """Coordinates of all blocks, ordered only by block, that turn the rows a few times."""
+        signs = self.signs(3 * blocks * self.padded).reshape(blocks, 3, self.padded)
+        scales = self.generator.uniform(1, 50, self.size) * orthogonal_scale(self.padded)
+        indices = self.indices(blocks * self.padded, self.size)
+        by_block = np.argsort(indices // self.padded, kind="stable")
+        return SorfSpec(signs, indices[by_block], scales)
 
     def pair(self, length: int, size: int) -> PairSpec:
         first, second = self.indices(length, size), self.indices(length, size)
@@ -137,6 +147,34 @@ def srht_csr_direct(index_dtype: Any) -> Callable[[Shape], Call]:
         return _srht(shape, X, 1 + int(np.diff(X.indptr).max(initial=0)))
 
     return call
+
+
+def _sorf(shape: Shape, X: Rows) -> Call:
+    spec = shape.sorf()
+    return Call((X,), lambda native, rows, threads: native.sorf(*rows, spec, threads=threads))
+
+
+def _fourier(shape: Shape, X: Rows) -> Call:
+    spec, scale = shape.sorf(), 1 / np.sqrt(shape.size)
+    return Call(
+        (X,), lambda native, rows, threads: native.fourier(*rows, spec, scale, threads=threads)
+    )
+
+
+def sorf(shape: Shape) -> Call:
+    return _sorf(shape, shape.dense())
+
+
+def sorf_csr(index_dtype: Any) -> Callable[[Shape], Call]:
+    return lambda shape: _sorf(shape, shape.sparse(0.3, index_dtype))
+
+
+def fourier(shape: Shape) -> Call:
+    return _fourier(shape, shape.dense())
+
+
+def fourier_csr(index_dtype: Any) -> Callable[[Shape], Call]:
+    return lambda shape: _fourier(shape, shape.sparse(0.3, index_dtype))
 
 
 def tensor_srht(shape: Shape) -> Call:
@@ -283,6 +321,12 @@ CALLS: dict[str, Callable[[Shape], Call]] = {
     "srht-csr64-filled": srht_csr_filled(np.int64),
     "srht-csr32-direct": srht_csr_direct(np.int32),
     "srht-csr64-direct": srht_csr_direct(np.int64),
+    "sorf": sorf,
+    "sorf-csr32": sorf_csr(np.int32),
+    "sorf-csr64": sorf_csr(np.int64),
+    "fourier": fourier,
+    "fourier-csr32": fourier_csr(np.int32),
+    "fourier-csr64": fourier_csr(np.int64),
     "tensor_srht": tensor_srht,
     "scatter": scatter,
     "scatter-csr32-table": scatter_csr(np.int32, hashed=False),

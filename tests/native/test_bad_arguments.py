@@ -25,15 +25,24 @@ PAIR_SIGNS = np.ones(PADDED)
 TABLE = np.zeros(COLUMNS, dtype=np.int32)
 DIRECTION = np.ones(COLUMNS)
 MATRIX = np.ones((COLUMNS, SIZE))
+BLOCKS = 2
+BLOCK_INDICES = np.array([3, 0, 9, 15], dtype=np.int32)
 
 CSR = {"values": VALUES, "columns": CSR_COLUMNS, "indptr": INDPTR}
 SRHT = {"signs": SIGNS, "indices": INDICES, "padded": PADDED, "scale": 1.0, "out": OUT}
+SORF = {
+    "diagonals": np.ones((BLOCKS, 3, PADDED)),
+    "indices": BLOCK_INDICES,
+    "scales": np.ones(SIZE),
+}
 SCATTER = {"table": TABLE, "sparsity": 1, "scale": 1.0, "out": OUT}
 MOMENTS = {"direction": DIRECTION, "squares": np.zeros(ROWS), "dots": np.zeros(ROWS)}
 GOOD: dict[str, dict[str, Any]] = {
     "fwht": {"X": X, "out": np.zeros((ROWS, PADDED))},
     "srht": {"X": X, **SRHT},
     "srht_sparse": {**CSR, **SRHT},
+    "sorf": {"X": X, **SORF, "out": OUT},
+    "fourier": {"X": X, **SORF, "scale": 1.0, "out": np.zeros((ROWS, 2 * SIZE))},
     "tensor_srht": {
         "A": X,
         "B": X,
@@ -95,6 +104,23 @@ def bad_values() -> list[tuple[str, dict[str, Any]]]:
         cases += [(kernel, {"indices": changed(INDICES, 1, bad)}) for bad in (-1, PADDED)]
         cases += [(kernel, {"padded": bad}) for bad in (0, 4, 12, 2**32)]
         cases.append((kernel, {"out": np.zeros((ROWS, SIZE + 1))}))
+    for kernel in ("sorf", "fourier"):
+        outside = (-1, BLOCKS * PADDED, 2**31 - 1)
+        cases += [(kernel, {"indices": changed(BLOCK_INDICES, 3, bad)}) for bad in outside]
+        shapes = [
+            (BLOCKS, 2, PADDED),
+            (BLOCKS, 3, 4),
+            (BLOCKS, 3, 12),
+            (BLOCKS, 3, 0),
+            (0, 3, PADDED),
+        ]
+        cases += [(kernel, {"diagonals": np.ones(bad)}) for bad in shapes]
+        cases += [
+            (kernel, {"indices": BLOCK_INDICES[::-1].copy()}),
+            (kernel, {"indices": BLOCK_INDICES[:3]}),
+            (kernel, {"scales": np.ones(SIZE + 1)}),
+            (kernel, {"out": np.zeros((ROWS, SIZE + 1))}),
+        ]
     for name in ("first", "second"):
         cases += [("tensor_srht", {name: changed(INDICES, 1, bad)}) for bad in (-1, PADDED)]
         cases.append(("tensor_srht", {name: INDICES[:2]}))

@@ -145,6 +145,18 @@ def test_repeated_entries_of_csr_rows_add_up(dtype: Any, size: int) -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-5, err_msg=kernel)
 
 
+@dtypes
+@pytest.mark.parametrize("kernel", ["sorf-csr32", "fourier-csr32"])
+def test_sparse_rows_in_pieces_are_the_same_rows(
+    kernel: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = CALLS[kernel](Shape(37, 50, 20, dtype))
+    whole = call.run(compiled, call.rows, 1)
+    for most in (1, 7 * 50 * dtype().itemsize, 2**20):
+        monkeypatch.setattr(compiled, "DENSE_BYTES", most)
+        assert_same_bits(call.run(compiled, call.rows, 1), whole)
+
+
 def spoil(X: Any, row: int) -> None:
     """Put a NaN into a row of X, in place."""
     if sp.issparse(X):

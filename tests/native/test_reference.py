@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
 from powersketch.native import compiled, reference
-from powersketch.native.specs import PairSpec, ScatterSpec, SrhtSpec, padded_length
+from powersketch.native.specs import (
+    PairSpec,
+    ScatterSpec,
+    SorfSpec,
+    SrhtSpec,
+    orthogonal_scale,
+    padded_length,
+)
 from powersketch.sketches.scatter import hashed_table
 from tests.native.kernel_calls import KEY, LEAVES, Shape, chain_spec
 
@@ -86,6 +93,101 @@ def test_srht_is_its_matrix(native: Any, columns: int, size: int) -> None:
     shorter = np.ascontiguousarray(X[:, : (columns + 1) // 2])
     assert_close(native.srht(shorter, spec), padded(shorter, spec.padded) @ matrix.T)
     assert_close(native.srht(sp.csr_array(X), spec), native.srht(X, spec))
+
+
+def block_matrix(signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    """H D₃ H D₂ H D₁ over its length^(3/2), an orthogonal matrix."""
+    first, second, third = (signed_hadamard(diagonal) for diagonal in signs)
+    matrix: NDArray[np.float64] = third @ second @ first / len(first) ** 1.5
+    return matrix
+
+
+@implementations
+@given(columns=st.integers(1, 70), size=st.integers(1, 90), blocks=st.integers(1, 4))
+def test_sorf_is_its_matrix(native: Any, columns: int, size: int, blocks: int) -> None:
+    """On whole rows, on rows that stop early and on sparse ones."""
+    shape = Shape(6, columns, size)
+    X, spec = shape.dense(), shape.sorf(blocks)
+    stacked = np.concatenate([block_matrix(signs) for signs in spec.signs])
+    scales = spec.scales / orthogonal_scale(spec.padded)
+    matrix = scales[:, None] * stacked[spec.indices]
+    assert_close(native.sorf(X, spec), padded(X, spec.padded) @ matrix.T)
+    shorter = np.ascontiguousarray(X[:, : (columns + 1) // 2])
+    assert_close(native.sorf(shorter, spec), padded(shorter, spec.padded) @ matrix.T)
+    assert_close(native.sorf(sp.csr_array(X), spec), native.sorf(X, spec))
+
+
+@implementations
+@given(length=lengths, rows=st.integers(1, 20))
+def test_sorf_keeps_inner_products(native: Any, length: int, rows: int) -> None:
+    """Every block is orthogonal with the scale that is said to make it so."""
+    shape = Shape(rows, length, 2 * length)
+    X, signs = shape.dense(), shape.signs(6 * length).reshape(2, 3, length)
+    scales = np.full(2 * length, orthogonal_scale(length))
+    projected = native.sorf(X, SorfSpec(signs, np.arange(2 * length, dtype=np.int32), scales))
+    for block in np.split(projected, 2, axis=1):
+        assert_close(block @ block.T, X @ X.T)
+
+
+@implementations
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sorf_stays_in_range(native: Any, dtype: Any) -> None:
+    """No power of the length piles up on the way: rows near the ends of the range survive."""
+    shape, info = Shape(9, 4096, 50, dtype), np.finfo(dtype)
+    X, spec = shape.dense(), shape.sorf()
+    expected = native.sorf(X, spec)
+    for exponent in (info.maxexp - 16, info.minexp + 64):
+        factor = dtype(2.0) ** exponent
+        np.testing.assert_array_equal(native.sorf(X * factor, spec), expected * factor)
+
+
+def features_of_turns(native: Any, turns: NDArray[Any], scale: float) -> NDArray[Any]:
+    """Cosines and sines of given turns, through a projection that is the number one."""
+    one = SorfSpec(np.ones((1, 3, 1), np.int8), np.zeros(1, np.int32), np.ones(1))
+    features: NDArray[Any] = native.fourier(turns[:, None], one, scale)
+    return features
+
+
+class TestFourier:
+    @implementations
+    @given(columns=st.integers(1, 70), size=st.integers(1, 90))
+    def test_is_cosines_then_sines_of_sorf(self, native: Any, columns: int, size: int) -> None:
+        shape = Shape(6, columns, size)
+        X, spec = shape.dense(), shape.sorf()
+        angles = 2 * np.pi * native.sorf(X, spec)
+        expected = 0.5 * np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+        assert_close(native.fourier(X, spec, 0.5), expected)
+
+    @implementations
+    @pytest.mark.parametrize(("dtype", "error"), [(np.float64, 4e-16), (np.float32, 2e-7)])
+    def test_is_accurate_all_around(self, native: Any, dtype: Any, error: float) -> None:
+        """The sines of small angles even relative to themselves."""
+        small = np.logspace(-30, -1, 1000)
+        turns = np.concatenate([np.linspace(-2, 2, 40001), small, -small]).astype(dtype)
+        precise = np.longdouble(turns) - np.round(turns)
+        angles = 2 * precise * np.longdouble("3.14159265358979323846")
+        found = features_of_turns(native, turns, 1.0)
+        cosine_error, sine_error = np.abs(found.T - [np.cos(angles), np.sin(angles)])
+        assert cosine_error.max() < error
+        assert np.all(sine_error <= error * np.minimum(1, 8 * np.abs(precise)))
+
+    @implementations
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_is_exact_at_quarter_turns(self, native: Any, dtype: Any) -> None:
+        quarters = np.arange(-20, 21)
+        circle = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
+        found = features_of_turns(native, (quarters / 4).astype(dtype), 3.0)
+        np.testing.assert_array_equal(found, 3 * circle[quarters % 4])
+
+    @implementations
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_stays_on_the_circle_for_any_number_of_turns(self, native: Any, dtype: Any) -> None:
+        """Turns too large to have a fraction are meaningless; their features must not be huge."""
+        info = np.finfo(dtype)
+        sizes = np.geomspace(0.1 / info.eps, info.max / 4, 2000)
+        turns = np.concatenate([sizes, -sizes]).astype(dtype)
+        found = features_of_turns(native, turns, 1.0)
+        assert np.abs((found**2).sum(axis=1) - 1).max() < 4 * info.eps
 
 
 @implementations

@@ -108,7 +108,14 @@ def test_unaligned_read_only_rows(kernel: str, dtype: Any) -> None:
 def test_python_threads_at_the_same_time() -> None:
     calls = [
         call_of(kernel, shape, dtype)
-        for kernel in ("srht", "tensor_srht", "scatter", "chain-srht-norms", "srht-csr32-filled")
+        for kernel in (
+            "srht",
+            "fourier",
+            "tensor_srht",
+            "scatter",
+            "chain-srht-norms",
+            "srht-csr32-filled",
+        )
         for shape in (Shape(70, 100, 33), Shape(21, 3000, 70))
         for dtype in (np.float32, np.float64)
     ]

@@ -9,19 +9,23 @@ from powersketch.native.specs import (
     Real,
     Rows,
     ScatterSpec,
+    SorfSpec,
     SrhtSpec,
     is_sparse,
+    orthogonal_scale,
     padded_length,
 )
 
 if TYPE_CHECKING or os.environ.get("POWERSKETCH_SIMD") != "numpy":
     from powersketch.native.compiled import (
         Chain,
+        fourier,
         fwht,
         make_chain,
         product,
         row_moments,
         scatter,
+        sorf,
         srht,
         tensor_srht,
     )
@@ -30,11 +34,13 @@ else:
         ReferenceChain as Chain,
     )
     from powersketch.native.reference import (
+        fourier,
         fwht,
         make_chain,
         product,
         row_moments,
         scatter,
+        sorf,
         srht,
         tensor_srht,
     )
@@ -46,14 +52,18 @@ __all__ = [
     "Real",
     "Rows",
     "ScatterSpec",
+    "SorfSpec",
     "SrhtSpec",
+    "fourier",
     "fwht",
     "is_sparse",
     "make_chain",
+    "orthogonal_scale",
     "padded_length",
     "product",
     "row_moments",
     "scatter",
+    "sorf",
     "srht",
     "tensor_srht",
 ]

@@ -1,6 +1,6 @@
 """The compiled kernels behind NumPy-shaped functions: output allocated, dtypes matched."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,15 +8,34 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import _native
-from powersketch.native.specs import ChainSpec, PairSpec, Real, Rows, ScatterSpec, SrhtSpec
+from powersketch.native.specs import (
+    ChainSpec,
+    PairSpec,
+    Real,
+    Rows,
+    ScatterSpec,
+    SorfSpec,
+    SrhtSpec,
+)
 
 _native.instruction_set()  # a wrong POWERSKETCH_SIMD is reported here, not at the first transform
 
 NOTHING = np.empty(0, dtype=np.int32)
+DENSE_BYTES = 1 << 22  # of sparse rows made dense at a time
 
 
 def _csr(X: Any) -> tuple[Real, NDArray[Any], NDArray[np.int64]]:
     return X.data, X.indices, X.indptr.astype(np.int64)
+
+
+def _dense_pieces(X: Rows) -> Iterator[tuple[slice, Real]]:
+    """Yield the rows of X as dense arrays: all at once, or sparse ones a few MiB at a time."""
+    count = X.shape[0]
+    row_bytes = max(X.shape[1], 1) * X.dtype.itemsize
+    step = max(DENSE_BYTES // row_bytes, 1) if sp.issparse(X) else max(count, 1)
+    for start in range(0, count, step):
+        rows = slice(start, start + step)
+        yield rows, X[rows].toarray() if sp.issparse(X) else X
 
 
 def fwht(X: Real, padded: int, *, threads: int = 1) -> Real:
@@ -37,6 +56,24 @@ def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
         )
     else:
         _native.srht(X, signs, spec.indices, spec.padded, spec.scale, out, threads)
+    return out
+
+
+def sorf(X: Rows, spec: SorfSpec, *, threads: int = 1) -> Real:
+    """Return scales · (F D₃ F D₂ F D₁ x)[indices] for every row; see SorfSpec."""
+    out = np.empty((X.shape[0], len(spec.indices)), dtype=X.dtype)
+    diagonals, scales = spec.diagonals(X.dtype), spec.scales.astype(X.dtype)
+    for rows, dense in _dense_pieces(X):
+        _native.sorf(dense, diagonals, spec.indices, scales, out[rows], threads)
+    return out
+
+
+def fourier(X: Rows, spec: SorfSpec, scale: float, *, threads: int = 1) -> Real:
+    """Return scale · cos(2πp), then scale · sin(2πp), for every row, p = sorf(x) in turns."""
+    out = np.empty((X.shape[0], 2 * len(spec.indices)), dtype=X.dtype)
+    diagonals, scales = spec.diagonals(X.dtype), spec.scales.astype(X.dtype)
+    for rows, dense in _dense_pieces(X):
+        _native.fourier(dense, diagonals, spec.indices, scales, scale, out[rows], threads)
     return out
 
 

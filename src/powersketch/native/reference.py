@@ -16,8 +16,24 @@ from powersketch.native.specs import (
     Real,
     Rows,
     ScatterSpec,
+    SorfSpec,
     SrhtSpec,
     is_sparse,
+)
+
+# P(b) = b · Σ c_k b^(2k) ≈ sin(2πb) for |b| ≤ ¼, by interpolation of sin(2π√u)/√u in the Chebyshev
+# nodes of [0, 1/16]: off by 2e-7 in float32 and by 4e-16 in float64, rounding included.
+_SINE_SINGLE = (6.28318548, -41.3416824, 81.602478, -76.5811691, 39.7598267)
+_SINE_DOUBLE = (
+    6.283185307179586,
+    -41.341702240399755,
+    81.60524927607362,
+    -76.70585975282492,
+    42.058693925428685,
+    -15.0946416761179,
+    3.8199280942271643,
+    -0.7177337921413454,
+    0.10089695501646812,
 )
 
 
@@ -61,6 +77,47 @@ def tensor_srht(A: Real, B: Real, spec: PairSpec, *, threads: int = 1) -> Real:
     scale = A.dtype.type(1.0 / np.sqrt(len(spec.first)))
     products: Real = first[:, spec.first] * second[:, spec.second] * scale
     return products
+
+
+def sorf(X: Rows, spec: SorfSpec, *, threads: int = 1) -> Real:
+    """Return scales · (F D₃ F D₂ F D₁ x)[indices] for every row; see SorfSpec."""
+    del threads
+    dense = _dense(X)
+    blocks = []
+    for diagonals in spec.diagonals(dense.dtype):
+        block = _padded(dense, spec.padded)
+        for diagonal in diagonals:
+            block = fwht(block * diagonal, spec.padded)
+        blocks.append(block)
+    kept: Real = np.concatenate(blocks, axis=1)[:, spec.indices]
+    kept *= spec.scales.astype(dense.dtype)
+    return kept
+
+
+def _sine(quarters: Real) -> Real:
+    """Return sin(2πb) for |b| ≤ ¼, by Horner's rule."""
+    coefficients = _SINE_SINGLE if quarters.dtype == np.float32 else _SINE_DOUBLE
+    squares = quarters * quarters
+    result: Real = np.full_like(squares, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        result = result * squares + squares.dtype.type(coefficient)
+    return result * quarters
+
+
+def fourier(X: Rows, spec: SorfSpec, scale: float, *, threads: int = 1) -> Real:
+    """Return scale · cos(2πp), then scale · sin(2πp), for every row, p = sorf(x) in turns."""
+    del threads
+    turns = sorf(X, spec)
+    # Adding 1.5 · 2^52 (or 2^23) leaves no bits for a fraction: the sum is rounded to an integer.
+    integers = turns.dtype.type(1.5 / np.finfo(turns.dtype).eps)
+    remainder = turns - ((turns + integers) - integers)
+    # Where turns are too many to have a fraction, the sum is off by more than half a turn.
+    distance = np.minimum(np.abs(remainder), 0.5)
+    cosines = _sine(0.25 - distance)
+    sines = np.copysign(_sine(np.minimum(distance, 0.5 - distance)), remainder)
+    features: Real = np.concatenate([cosines, sines], axis=1)
+    features *= turns.dtype.type(scale)
+    return features
 
 
 def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:

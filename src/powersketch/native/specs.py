@@ -1,5 +1,6 @@
 """What a kernel is asked to do, in terms that both implementations understand."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,6 +22,20 @@ def padded_length(columns: int) -> int:
     (8, 8)
     """
     return 1 << max(columns - 1, 0).bit_length()
+
+
+def _shrinkage(padded: int) -> float:
+    """Return the largest power of two that is not above 1/√padded: multiplying by it is exact."""
+    return 0.5 ** (padded.bit_length() // 2)
+
+
+def orthogonal_scale(padded: int) -> float:
+    """Return the scale with which the blocks of a `SorfSpec` are orthogonal matrices.
+
+    >>> orthogonal_scale(1024), orthogonal_scale(512) == 8**0.5
+    (1.0, True)
+    """
+    return math.sqrt((padded * _shrinkage(padded) ** 2) ** -3)
 
 
 def is_sparse(X: Rows) -> bool:
@@ -70,6 +85,41 @@ class ScatterSpec:
     def sparsity(self) -> int:
         """The number of buckets that a coordinate goes to."""
         return int(self.table.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class SorfSpec:
+    """scales · (F D₃ F D₂ F D₁ x)[indices], several blocks of F D₃ F D₂ F D₁ one below the other.
+
+    F is the Hadamard matrix H times the power of two next to 1/√padded from below, which keeps
+    numbers in range and costs no rounding. F is orthogonal where `padded` is a power of four, else
+    1/√2 times an orthogonal matrix; `orthogonal_scale` makes up for all three of them.
+
+    Attributes
+    ----------
+    signs : array of int8, shape (n_blocks, 3, padded)
+        D₁, D₂ and D₃ of every block; x is padded with zeros to `padded`, a power of two.
+    indices : array of int32, shape (count,)
+        Which rows of the blocks are kept, all counted through: index // padded is the block. They
+        are in the order of their blocks, in any order inside a block, and may repeat.
+    scales : array of float64, shape (count,)
+        The factor of every kept row.
+    """
+
+    signs: NDArray[np.int8]
+    indices: NDArray[np.int32]
+    scales: NDArray[np.float64]
+
+    @property
+    def padded(self) -> int:
+        """The length that rows are padded to."""
+        return int(self.signs.shape[2])
+
+    def diagonals(self, dtype: np.dtype[Any]) -> Real:
+        """Return the signs together with F's power of two."""
+        diagonals: Real = self.signs.astype(dtype, order="C")
+        diagonals *= dtype.type(_shrinkage(self.padded))
+        return diagonals
 
 
 @dataclass(frozen=True, eq=False)
