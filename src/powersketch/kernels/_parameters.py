@@ -1,0 +1,61 @@
+"""Checks of the numbers that define a kernel: value, allowed range, remedy."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+
+
+def checked_integer(name: str, value: object, lowest: int, highest: int | None = None) -> int:
+    """Return the value as an int, or say why it is none of the allowed ones."""
+    allowed = f"an integer of at least {lowest}"
+    if highest is not None:
+        allowed = f"an integer from {lowest} to {highest}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(
+            f"{name}={value!r} is a {type(value).__name__}; allowed is {allowed}: pass an int."
+        )
+    number = int(value)
+    if number < lowest or (highest is not None and number > highest):
+        raise ValueError(f"{name}={number} is out of range; choose {allowed}.")
+    return number
+
+
+def checked_positive(name: str, value: object) -> float:
+    """Return the value as a float, or say why it is not finite and positive."""
+    number = _checked_real(name, value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ValueError(f"{name}={number} is out of range; choose a finite number above 0.")
+    return number
+
+
+def checked_non_negative(name: str, value: object) -> float:
+    """Return the value as a float, or say why a positive definite kernel cannot have it."""
+    number = _checked_real(name, value)
+    if not (math.isfinite(number) and number >= 0.0):
+        raise ValueError(
+            f"{name}={number} is out of range; choose a finite number of at least 0, "
+            "because with a negative one the kernel is not positive definite."
+        )
+    return number
+
+
+def checked_truth(name: str, value: object) -> bool:
+    """Return the value if it is a truth value, be it Python's or NumPy's."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name}={value!r} is a {type(value).__name__}; "
+            "allowed are True and False: pass a bool."
+        )
+    return bool(value)
+
+
+def _checked_real(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"{name}={value!r} is a {type(value).__name__}; "
+            "allowed is a finite real number: pass a float."
+        )
+    return float(value)

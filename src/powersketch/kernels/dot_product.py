@@ -1,0 +1,115 @@
+"""Exact kernels that are functions of the inner product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from powersketch.kernels._kernel import Kernel, Preparation
+from powersketch.kernels._rows import Float64, Rows, squared_norms
+from powersketch.kernels.series import PowerSeries, power_series
+from powersketch.kernels.series.contour import values_of
+
+__all__ = ["DotProduct"]
+
+# Rows of norm one are so up to a few roundings, which must not put them outside the disk.
+_TOLERANCE_IN_ROUNDINGS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class DotProduct(Kernel):
+    r"""The kernel :math:`k(x, y) = \kappa(\langle x, y \rangle)` of a power series.
+
+    With :math:`\kappa(t) = \sum_l C_l t^l` it is positive definite in every dimension if and only
+    if no :math:`C_l` is negative.
+
+    Parameters
+    ----------
+    function : str, array-like, callable or PowerSeries, default="exp"
+        :math:`\kappa`: a name out of ``"exp"``, ``"cosh"``, ``"sinh"``, ``"inverse"``
+        :math:`1 / (1 - t)`, ``"inverse_sqrt"`` :math:`(1 - t)^{-1/2}`, ``"log"``
+        :math:`-\log(1 - t)` and ``"arcsin"``; coefficients :math:`C_0, \dots, C_n`; a callable that
+        takes arrays, real ones for the kernel and complex ones for its series; or a power series.
+
+    Notes
+    -----
+    A series that converges in a disk only, such as ``"inverse"``, takes rows whose squared norm is
+    inside. The coefficients of a callable are looked at by :meth:`series` only: until then nothing
+    says that the kernel is positive definite.
+
+    Examples
+    --------
+    >>> from powersketch.kernels import DotProduct
+    >>> X = [[0.5, 0.5], [0.0, 1.0]]
+    >>> DotProduct("exp")(X).round(6)
+    array([[1.648721, 1.648721],
+           [1.648721, 2.718282]])
+    >>> DotProduct([1.0, 0.0, 4.0]).diagonal(X)
+    array([2., 5.])
+    >>> DotProduct(lambda t: 1 / (2 - t))(X, [[1.0, 0.0]])
+    array([[0.66666667],
+           [0.5       ]])
+    """
+
+    function: Any = "exp"
+    _known_series: PowerSeries | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        known = None if callable(self.function) else power_series(self.function)
+        object.__setattr__(self, "_known_series", known)
+
+    def series(self, radius: float = 1.0) -> PowerSeries:
+        """Return the power series in the inner product.
+
+        Parameters
+        ----------
+        radius : float, default=1.0
+            For a callable only: the largest squared norm of the data.
+
+        Returns
+        -------
+        PowerSeries
+            With coefficients that are not negative.
+
+        Raises
+        ------
+        ValueError
+            Where a callable has a negative coefficient or is not analytic in the disk.
+
+        Examples
+        --------
+        >>> DotProduct("exp").series().coefficients(3)
+        array([1.        , 1.        , 0.5       , 0.16666667])
+        """
+        if self._known_series is None:
+            return power_series(self.function, radius)
+        return self._known_series
+
+    def _preparation(self, X: Rows, Y: Rows) -> Preparation:
+        roundings = max(np.finfo(X.dtype).eps, np.finfo(Y.dtype).eps)
+        return partial(self._checked_rows, tolerance=_TOLERANCE_IN_ROUNDINGS * float(roundings))
+
+    def _checked_rows(self, block: Rows, tolerance: float) -> tuple[Rows, Float64]:
+        norms = squared_norms(block)
+        series = self._known_series
+        if series is not None and not series.contains(norms, tolerance):
+            raise ValueError(
+                f"the squared norm of a row is {norms.max():.6g}; {self} converges in the disk of "
+                f"radius {series.radius:.6g}: scale X and Y down."
+            )
+        return block, norms
+
+    def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
+        return self._evaluated(products)
+
+    def _diagonal_values(self, sizes: Float64) -> Float64:
+        return self._evaluated(sizes)
+
+    def _evaluated(self, products: Float64) -> Float64:
+        series = self._known_series
+        if series is None:
+            return values_of(self.function, products)
+        return series.value(np.clip(products, -series.radius, series.radius))

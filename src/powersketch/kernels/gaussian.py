@@ -1,0 +1,94 @@
+"""The exact Gaussian kernel and its power series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from powersketch.kernels._kernel import Kernel, Preparation
+from powersketch.kernels._parameters import checked_positive
+from powersketch.kernels._rows import Float64, Rows, squared_norms
+from powersketch.kernels.series import exponential_series
+
+if TYPE_CHECKING:
+    from powersketch.kernels.series import PowerSeries
+
+__all__ = ["Gaussian"]
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    r"""The kernel :math:`k(x, y) = \exp(-\gamma \|x - y\|^2)`.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Positive and finite; :math:`1 / (2 \sigma^2)` for a standard deviation :math:`\sigma`.
+
+    Notes
+    -----
+    Distances come from norms and inner products, where rows far from the origin lose digits to
+    cancellation. The kernel does not change if all rows are shifted, so that dense rows are taken
+    relative to the mean of X. Sparse rows are not shifted, as they would no longer be sparse.
+
+    Examples
+    --------
+    >>> from powersketch.kernels import Gaussian
+    >>> kernel = Gaussian(gamma=0.5)
+    >>> X = [[1.0, 2.0], [0.0, 4.0]]
+    >>> kernel(X).round(6)
+    array([[1.      , 0.082085],
+           [0.082085, 1.      ]])
+    >>> kernel.diagonal(X)
+    array([1., 1.])
+    """
+
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", checked_positive("gamma", self.gamma))
+
+    def series(self) -> PowerSeries:
+        r"""Return the power series of :math:`\exp(2 \gamma t)` in the inner product t.
+
+        Returns
+        -------
+        PowerSeries
+            With the coefficients :math:`(2 \gamma)^l / l!`, so that :math:`k(x, y) =
+            e^{-\gamma \|x\|^2} e^{-\gamma \|y\|^2} \sum_l \frac{(2 \gamma)^l}{l!}
+            \langle x, y \rangle^l`: the kernel is not a power series itself, but one between
+            factors that depend on one row each.
+
+        Examples
+        --------
+        >>> Gaussian(gamma=0.5).series().coefficients(3)
+        array([1.        , 1.        , 0.5       , 0.16666667])
+        """
+        return exponential_series(2.0 * self.gamma)
+
+    def _preparation(self, X: Rows, Y: Rows) -> Preparation:
+        if sparse.issparse(X) or sparse.issparse(Y):
+            return super()._preparation(X, Y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean: Float64 = X.mean(axis=0, dtype=np.float64)
+
+        def shifted(block: Rows) -> tuple[Rows, Float64]:
+            differences = block - mean
+            return differences, squared_norms(differences)
+
+        return shifted
+
+    def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
+        distances: Float64 = -2.0 * products
+        distances += left[:, np.newaxis]
+        distances += right
+        # Rounding may leave a distance just below zero; NaN must not become zero here.
+        np.maximum(distances, 0.0, out=distances)
+        distances *= -self.gamma
+        return np.exp(distances, out=distances)
+
+    def _diagonal_values(self, sizes: Float64) -> Float64:
+        return np.ones_like(sizes)

@@ -1,0 +1,225 @@
+"""The exact neural tangent kernel [JGH18] of a network of rectified linear units."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powersketch.kernels._kappa import kappa_0, kappas_0_and_1
+from powersketch.kernels._kernel import CosineKernel, Preparation
+from powersketch.kernels._parameters import (
+    checked_integer,
+    checked_non_negative,
+    checked_positive,
+    checked_truth,
+)
+from powersketch.kernels._rows import Float64, Rows, appended, scaled_rows, unit_rows
+from powersketch.kernels.series import neural_tangent_series
+
+if TYPE_CHECKING:
+    from powersketch.kernels.series import PowerSeries
+
+__all__ = ["NeuralTangent"]
+
+
+@dataclass(frozen=True)
+class NeuralTangent(CosineKernel):
+    r"""The neural tangent kernel of infinitely wide layers of rectified linear units.
+
+    With weight variance w, bias variance b and :math:`\kappa_0, \kappa_1` as in
+    :class:`ArcCosine`, start from :math:`S_0 = T_0 = \frac{w}{2} \langle x, y \rangle + b`. Every
+    hidden layer takes :math:`\rho = S(x, y) / \sqrt{S(x, x) S(y, y)}` and gives
+
+    .. math:: S' = \tfrac{w}{2} \sqrt{S(x, x) S(y, y)}\, \kappa_1(\rho) + b, \quad
+              T' = S' + \tfrac{w}{2}\, \kappa_0(\rho)\, T.
+
+    The kernel is T after the last one. With w = 2 and b = 0 it is
+    :math:`\|x\| \|y\| K_L(\cos\angle(x, y))` with :math:`K_L(1) = L + 1` for L hidden layers.
+
+    Parameters
+    ----------
+    depth : int, default=1
+        The number of hidden layers, at least 1.
+    train_output : bool, default=True
+        Whether the output layer is trained too. If not, its weights are fixed at ±1 and the last
+        hidden layer gives :math:`T' = \frac{1}{2} \kappa_0(\rho)\, T` only. With depth 1 on rows of
+        norm one, this is the kernel :math:`\frac{1}{2} t\, \kappa_0(t)` of [SWYZ21].
+    weight_variance : float, default=2.0
+        The variance w of the weights times the width of their layer, positive and finite. With 2 a
+        layer keeps the norms of its input.
+    bias_variance : float, default=0.0
+        The variance b of the biases, finite and not negative.
+
+    Notes
+    -----
+    The library neural-tangents starts from :math:`S_0 = \sigma_w^2 \langle x, y \rangle / d +
+    \sigma_b^2`, where d is the number of columns: its kernel is this one with
+    :math:`w = \sigma_w^2` and :math:`b = \sigma_b^2` on rows multiplied by :math:`\sqrt{2 / d}`.
+
+    :math:`\kappa_0` has square-root singularities where the cosine is 1 or -1. Equal rows have
+    exactly the cosine 1; but rows whose directions differ by rounding errors only differ by 1e-8
+    in the kernel.
+
+    Examples
+    --------
+    >>> from powersketch.kernels import NeuralTangent
+    >>> X = [[3.0, 4.0], [0.0, 2.0], [0.0, 0.0]]
+    >>> NeuralTangent(depth=2)(X).round(6)
+    array([[75.      , 20.341515,  0.      ],
+           [20.341515, 12.      ,  0.      ],
+           [ 0.      ,  0.      ,  0.      ]])
+    >>> NeuralTangent(train_output=False).diagonal(X)
+    array([12.5,  2. ,  0. ])
+    """
+
+    depth: int = 1
+    train_output: bool = True
+    weight_variance: float = 2.0
+    bias_variance: float = 0.0
+
+    _size_name: ClassVar[str] = "norm, with that of the bias,"
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("depth", checked_integer("depth", self.depth, 1)),
+            ("train_output", checked_truth("train_output", self.train_output)),
+            ("weight_variance", checked_positive("weight_variance", self.weight_variance)),
+            ("bias_variance", checked_non_negative("bias_variance", self.bias_variance)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def series(self, squared_norm: float = 1.0) -> PowerSeries:
+        r"""Return the kernel of rows of the same norm as a power series of a cosine.
+
+        Parameters
+        ----------
+        squared_norm : float, default=1.0
+            The squared norm of both rows, positive and finite. Without biases, it is a factor of
+            the kernel and nothing else.
+
+        Returns
+        -------
+        PowerSeries
+            That of :meth:`profile`, in powers of the cosine of the rows with the bias appended.
+
+        Examples
+        --------
+        >>> NeuralTangent(train_output=False).series().coefficients(4).round(6)
+        array([0.      , 0.25    , 0.159155, 0.      , 0.026526])
+        """
+        return neural_tangent_series(
+            self.depth,
+            self.train_output,
+            self.weight_variance,
+            self.bias_variance,
+            checked_positive("squared_norm", squared_norm),
+        )
+
+    def profile(self, cosines: ArrayLike, squared_norm: float = 1.0) -> Float64:
+        r"""Return the kernel of two rows of the same norm as a function of a cosine.
+
+        Parameters
+        ----------
+        cosines : array-like
+            The cosine of the rows :math:`(\sqrt{w/2}\, x, \sqrt{b})`, which without biases is that
+            of the rows themselves. What lies outside [-1, 1] counts as the nearer end.
+        squared_norm : float, default=1.0
+            The squared norm of both rows x, positive and finite.
+
+        Returns
+        -------
+        ndarray of the same shape
+            In float64.
+
+        Examples
+        --------
+        >>> NeuralTangent().profile([-1.0, 0.0, 1.0]).round(6)
+        array([0.     , 0.31831, 2.     ])
+        """
+        norm = np.sqrt(np.asarray(checked_positive("squared_norm", squared_norm)))
+        magnitude = self._layer(norm).magnitudes
+        return self._tangents(np.asarray(cosines, dtype=np.float64), magnitude, magnitude)
+
+    def _preparation(self, X: Rows, Y: Rows) -> Preparation:
+        return self._first_layer
+
+    def _first_layer(self, block: Rows) -> tuple[Rows, Float64]:
+        """Return the rows (√(w/2) x, √b), scaled to norm one, and their norms √S(x, x)."""
+        units, norms = unit_rows(block)
+        layer = self._layer(norms)
+        if self.bias_variance > 0.0:
+            units = appended(scaled_rows(units, layer.weight_shares), layer.bias_shares)
+        return units, layer.magnitudes
+
+    def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
+        return self._tangents(products, left[:, np.newaxis], right)
+
+    def _diagonal_values(self, sizes: Float64) -> Float64:
+        covariance = tangent = sizes**2
+        for _ in range(self._trained_layers):
+            covariance = 0.5 * self.weight_variance * covariance + self.bias_variance
+            tangent = covariance + 0.5 * self.weight_variance * tangent
+        return tangent if self.train_output else 0.5 * tangent
+
+    def _tangents(self, cosines: Float64, left: Float64, right: Float64) -> Float64:
+        """Return T from ρ and from √S(x, x) and √S(y, y), all of layer 0.
+
+        S and T are kept relative to √(S(x, x) S(y, y)), so that no norm over- or underflows.
+        """
+        cosines = tangents = np.clip(cosines, -1.0, 1.0)
+        for _ in range(self._trained_layers):
+            left_layer, right_layer = self._layer(left), self._layer(right)
+            shares = left_layer.weight_shares * right_layer.weight_shares
+            slopes, images = kappas_0_and_1(cosines)
+            cosines = images
+            if self.bias_variance > 0.0:
+                cosines = _with_bias(images, shares, left_layer, right_layer)
+            tangents = cosines + shares * slopes * tangents
+            left, right = left_layer.magnitudes, right_layer.magnitudes
+        if not self.train_output:
+            tangents = 0.5 * kappa_0(cosines) * tangents
+        return left * right * tangents
+
+    def _layer(self, magnitudes: Float64) -> _Layer:
+        from_weights = self._weight_gain * magnitudes
+        following = np.hypot(from_weights, self._bias_gain)
+        nonzero = np.where(following > 0.0, following, 1.0)
+        return _Layer(from_weights / nonzero, self._bias_gain / nonzero, following)
+
+    @property
+    def _weight_gain(self) -> float:
+        return math.sqrt(0.5 * self.weight_variance)
+
+    @property
+    def _bias_gain(self) -> float:
+        return math.sqrt(self.bias_variance)
+
+    @property
+    def _trained_layers(self) -> int:
+        return self.depth if self.train_output else self.depth - 1
+
+
+class _Layer(NamedTuple):
+    """√S(x, x) of a layer for every row x, and the parts of it that weights and biases have.
+
+    The parts are relative: the sum of their squares is one, or zero for a zero row.
+    """
+
+    weight_shares: Float64
+    bias_shares: Float64
+    magnitudes: Float64
+
+
+def _with_bias(images: Float64, shares: Float64, left: _Layer, right: _Layer) -> Float64:
+    """Return p p' κ₁ + q q', where p and q are the shares of weights and biases in a layer.
+
+    As 1 − ((p − p')² + (q − q')²) / 2 − p p' (1 − κ₁) this is exactly 1 for equal rows, where the
+    next κ₀ would turn a lost digit into eight.
+    """
+    weights = left.weight_shares - right.weight_shares
+    biases = left.bias_shares - right.bias_shares
+    return 1.0 - 0.5 * (weights**2 + biases**2) - shares * (1.0 - images)

@@ -1,0 +1,201 @@
+"""Power series that have a name, with their closed forms."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.kernels._parameters import checked_positive
+from powersketch.kernels.series.infinite import InfiniteSeries
+from powersketch.kernels.series.power_series import TINY, UNIT
+
+__all__ = ["NAMED_SERIES", "RatioSeries", "exponential_series"]
+
+# NumPy's functions are within four units in the last place, each of two roundings.
+_FUNCTION_ROUNDINGS = 16
+
+
+@dataclass(frozen=True)
+class RatioSeries(InfiniteSeries):
+    r"""A series :math:`f(s t)` given by the ratios of the coefficients of f.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in messages.
+    function : callable
+        f, increasing on :math:`t \ge 0`.
+    first : {0, 1}
+        The index of the first coefficient of f that is not zero. It is one.
+    stride : int
+        Only every ``stride``-th coefficient is not zero.
+    ratio : callable
+        Maps l to two integers, the quotient of which is :math:`C_{l + stride} / C_l`. It must be
+        monotone in l.
+    limit : int
+        The limit of the ratios.
+    radius : float
+        The radius of convergence.
+    closed : bool, default=False
+        Whether the series converges there.
+    scale : float, default=1.0
+        The factor s, positive and finite. It must be one unless the radius is infinite.
+    """
+
+    name: str
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    first: int
+    stride: int
+    ratio: Callable[[int], tuple[int, int]]
+    limit: int
+    radius: float
+    closed: bool = False
+    scale: float = 1.0
+
+    def __repr__(self) -> str:
+        return self.name if self.scale == 1.0 else f"{self.name}({self.scale!r} t)"
+
+    def _coefficients(self, degree: int) -> NDArray[np.float64]:
+        coefficients = self._terms(degree, 1.0)
+        if np.isinf(coefficients).any():
+            raise ValueError(
+                f"coefficient {np.argmax(np.isinf(coefficients))} of {self} is above the largest "
+                f"float64, {np.finfo(np.float64).max:.3g}: scale the data up and the kernel down."
+            )
+        return coefficients
+
+    def _terms(self, degree: int, t: float) -> NDArray[np.float64]:
+        return _term_table(self, t, 1 << degree.bit_length())[: degree + 1]
+
+    def _lower_terms(self, degree: int, t: float) -> NDArray[np.float64]:
+        return self._terms(degree, t) * (1.0 - 4 * UNIT)
+
+    def _value(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.function(self.scale * t))
+
+    def _upper_value(self, t: float) -> float:
+        argument = self.scale * t
+        if self.scale != 1.0:
+            argument = math.nextafter(argument, math.inf)
+        with np.errstate(over="ignore", divide="ignore"):
+            value = float(self.function(np.array(argument)))
+        return value * (1.0 + _FUNCTION_ROUNDINGS * UNIT)
+
+    def _analytic_bounds(self, degree: int, t: float) -> NDArray[np.float64]:
+        """Bound a tail by a geometric series that begins with the same term and falls slower."""
+        bounds = np.full(degree + 1, np.inf)
+        with decimal.localcontext(_wide_decimals()):
+            argument = Decimal(self.scale) * Decimal(t)
+            step, term = argument**self.stride, argument if self.first else Decimal(1)
+            for index in range(self.first, degree + self.stride + 1, self.stride):
+                numerator, denominator = self.ratio(index)
+                largest = max(Decimal(numerator) / denominator, Decimal(self.limit)) * step
+                if largest < 1:
+                    omitted_first = slice(max(index - self.stride, 0), index)
+                    bounds[omitted_first] = float(term / (1 - largest))
+                term = term * step * numerator / denominator
+        return np.maximum(bounds * (1.0 + 4 * UNIT), TINY)
+
+
+@lru_cache(maxsize=64)
+def _term_table(series: RatioSeries, t: float, size: int) -> NDArray[np.float64]:
+    """Return the first C_l t^l, each rounded once, which may make it zero or infinite."""
+    table = np.zeros(size)
+    with decimal.localcontext(_wide_decimals()):
+        argument = Decimal(series.scale) * Decimal(t)
+        step, term = argument**series.stride, argument if series.first else Decimal(1)
+        for index in range(series.first, size, series.stride):
+            table[index] = float(term)
+            numerator, denominator = series.ratio(index)
+            term = term * step * numerator / denominator
+    table.flags.writeable = False
+    return table
+
+
+def _wide_decimals() -> decimal.Context:
+    # With 40 digits the rounding to float64 is the only error that counts.
+    return decimal.Context(prec=40, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def _over_next(index: int) -> tuple[int, int]:
+    return 1, index + 1
+
+
+def _over_next_two(index: int) -> tuple[int, int]:
+    return 1, (index + 1) * (index + 2)
+
+
+def _one(index: int) -> tuple[int, int]:
+    return 1, 1
+
+
+def _central_binomials(index: int) -> tuple[int, int]:
+    return 2 * index + 1, 2 * index + 2
+
+
+def _reciprocals(index: int) -> tuple[int, int]:
+    return index, index + 1
+
+
+def _central_binomials_over_odd(index: int) -> tuple[int, int]:
+    return index * index, (index + 1) * (index + 2)
+
+
+def _inverse(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1.0 / (1.0 - t)
+
+
+def _inverse_sqrt(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1.0 / np.sqrt(1.0 - t)
+
+
+def _logarithm(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    return -np.log1p(-t)
+
+
+# "inverse" is 1/(1 − t), "inverse_sqrt" its square root and "log" −log(1 − t).
+NAMED_SERIES: dict[str, RatioSeries] = {
+    "exp": RatioSeries("exp", np.exp, 0, 1, _over_next, limit=0, radius=math.inf),
+    "cosh": RatioSeries("cosh", np.cosh, 0, 2, _over_next_two, limit=0, radius=math.inf),
+    "sinh": RatioSeries("sinh", np.sinh, 1, 2, _over_next_two, limit=0, radius=math.inf),
+    "inverse": RatioSeries("inverse", _inverse, 0, 1, _one, limit=1, radius=1.0),
+    "inverse_sqrt": RatioSeries(
+        "inverse_sqrt", _inverse_sqrt, 0, 1, _central_binomials, limit=1, radius=1.0
+    ),
+    "log": RatioSeries("log", _logarithm, 1, 1, _reciprocals, limit=1, radius=1.0),
+    "arcsin": RatioSeries(
+        "arcsin", np.arcsin, 1, 2, _central_binomials_over_odd, limit=1, radius=1.0, closed=True
+    ),
+}
+
+
+def exponential_series(scale: float) -> RatioSeries:
+    r"""Return the series :math:`e^{s t} = \sum_l s^l t^l / l!`.
+
+    Parameters
+    ----------
+    scale : float
+        The factor s, positive and finite.
+
+    Returns
+    -------
+    RatioSeries
+        Coefficients below the smallest float64 are zero.
+
+    Examples
+    --------
+    >>> from powersketch.kernels.series import exponential_series
+    >>> series = exponential_series(2.0)
+    >>> series.coefficients(4)
+    array([1.        , 2.        , 2.        , 1.33333333, 0.66666667])
+    >>> series.degree_for(1e-6, t=1.0)
+    12
+    """
+    return replace(NAMED_SERIES["exp"], scale=checked_positive("scale", scale))
