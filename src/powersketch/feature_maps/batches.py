@@ -81,6 +81,16 @@ def entry_variance(X: Rows) -> float:
     return variance
 
 
+def largest_squared_norm(X: Rows) -> float:
+    """Return the largest ‖x‖² of all rows."""
+    nowhere, rows = np.zeros(X.shape[1]), batch_rows(X, 1, 1)
+    largest = (
+        float(native.row_moments(block, nowhere)[0].max())
+        for _, block in contiguous_batches(X, rows)
+    )
+    return max(largest, default=0.0)
+
+
 class Progress:
     """Writes "done/total rows" to standard error now and then; silent unless asked for."""
 

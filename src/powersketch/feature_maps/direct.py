@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.feature_maps.augmented_rows import AugmentedRows, power_of_two_shift
+from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.native import Real, Rows
 from powersketch.powers import BoundPowerSketch, PowerSketch, RowFormat, Scaled, Slice
@@ -21,6 +22,7 @@ class DirectMap:
     """z(x) sketches x̃^⊗degree."""
 
     rows: AugmentedRows
+    degree: int
     columns: int
     sketch: PowerSketch
 
@@ -31,6 +33,7 @@ class DirectMap:
         cls,
         streams: RandomStreams,
         rows: AugmentedRows,
+        degree: int,
         columns: int,
         size: int,
         *,
@@ -41,7 +44,7 @@ class DirectMap:
         """Sample T on the augmented coordinates, and S."""
         streams, output = streams.child("direct"), Slice(0, size, 0)
         length = columns + rows.extra_columns
-        if rows.degree == 1 and size < length:
+        if degree == 1 and size < length:
             # No S follows that would mix all coordinates into few: T has to do it.
             base = BASE_SKETCHES[base_sketch].draw(streams.child("T"), length, size)
             sketch = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
@@ -49,12 +52,12 @@ class DirectMap:
             sketch = PowerSketch.draw(
                 streams,
                 length,
-                {rows.degree: output},
+                {degree: output},
                 internal=internal,
                 base_sketch=base_sketch,
                 preserve_norms=preserve_norms,
             )
-        return cls(rows, columns, sketch)
+        return cls(rows, degree, columns, sketch)
 
     def bind(self, rows: RowFormat) -> BoundDirectMap:
         """Make the map ready; √coef0 enters as a shift along the last coordinate."""
@@ -68,7 +71,7 @@ class DirectMap:
         self, squared_norms: NDArray[np.float64], shift: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return the norm of the features, or what undoes the shift of the literal sketch."""
-        degree = self.rows.degree
+        degree = self.degree
         if self.sketch.preserve_norms:
             scale = Scaled.of(np.sqrt(squared_norms)).power(degree)
         else:
@@ -88,7 +91,7 @@ class BoundDirectMap:
         """Write the features of the rows X into `out`."""
         rows = self.map.rows
         squared_norms = rows.squared_norms(X, threads)
-        rows.check_representable(X, squared_norms)
+        check_power(X, squared_norms, self.map.degree)
         shift = power_of_two_shift(squared_norms)
         unit = np.ldexp(1.0, -shift.astype(np.int32))
         fits = self.sketch.apply(

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from powersketch.feature_maps.augmented_rows import AugmentedRows
+from powersketch.feature_maps.row_checks import check_power
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import Monomials, RowFormat, Scaled
 
@@ -17,14 +18,15 @@ class ExactMap:
     """z(x) is the symmetric power of x̃, followed by zero columns where it is shorter."""
 
     rows: AugmentedRows
+    degree: int
     monomials: Monomials
 
     name: ClassVar[str] = "exact"
 
     @classmethod
-    def of(cls, rows: AugmentedRows, columns: int) -> ExactMap:
+    def of(cls, rows: AugmentedRows, degree: int, columns: int) -> ExactMap:
         """List the monomials."""
-        return cls(rows, Monomials.of(columns + rows.extra_columns, rows.degree))
+        return cls(rows, degree, Monomials.of(columns + rows.extra_columns, degree))
 
     def bind(self, rows: RowFormat) -> ExactMap:
         """Return the map itself: it is the same for every format."""
@@ -35,7 +37,7 @@ class ExactMap:
         """Write the features of the rows X into `out`."""
         rows = self.rows
         squared_norms = rows.squared_norms(X, threads)
-        rows.check_representable(X, squared_norms)
+        check_power(X, squared_norms, self.degree)
         norms = np.sqrt(squared_norms)
         inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         unit = np.empty((X.shape[0], X.shape[1] + rows.extra_columns), dtype=out.dtype)
@@ -43,6 +45,6 @@ class ExactMap:
         unit[:, : X.shape[1]] = dense * (rows.root_gamma * inverse)[:, None]
         if rows.extra_columns:
             unit[:, -1] = rows.root_coef0 * inverse
-        scale = Scaled.of(norms).power(rows.degree).to_float().astype(out.dtype)
+        scale = Scaled.of(norms).power(self.degree).to_float().astype(out.dtype)
         out[:, : self.monomials.size] = self.monomials.apply(unit) * scale[:, None]
         out[:, self.monomials.size :] = 0

@@ -1,5 +1,6 @@
 """Checks of the parameters that the feature maps share: value, allowed range, remedy."""
 
+import math
 import numbers
 from typing import Any
 
@@ -43,3 +44,13 @@ def internal_length(internal_components: Any, n_components: int) -> int:
         f"it may not be smaller than n_components={n_components}, use None for the default",
     )
     return padded_length(internal)
+
+
+def positive_number(name: str, value: Any, remedy: str) -> float:
+    """Return the value as a float, or say why it is no finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}={value!r} must be a number above 0; {remedy}.")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name}={value!r} must be finite and above 0; {remedy}.")
+    return number

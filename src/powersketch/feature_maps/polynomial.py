@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.batches import (
-    Progress,
-    entry_variance,
-    thread_count,
-    transform_rows,
-)
+from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
+from powersketch.feature_maps.column_sums import column_means
 from powersketch.feature_maps.direct import DirectMap
 from powersketch.feature_maps.exact import ExactMap
-from powersketch.feature_maps.mean_split import MeanDirection, SplitMap, column_sums
-from powersketch.feature_maps.parameters import (
-    integer_at_least,
-    internal_length,
-    one_of,
-    true_or_false,
-)
+from powersketch.feature_maps.mean_direction import MeanDirection
+from powersketch.feature_maps.parameters import integer_at_least, one_of
+from powersketch.feature_maps.polynomial_expansion import PolynomialExpansion
+from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
+from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Polynomial
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Rows
 from powersketch.powers import monomial_count
-from powersketch.random_streams import RandomStreams, seed_from
-from powersketch.sketches import BASE_SKETCHES
+from powersketch.random_streams import RandomStreams
 
 _METHODS = ("power",)
 _EXPANSIONS = ("auto", "mean", "none")
-_ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _SMALLEST_SPLIT = 3  # degree 0, and two features for all the rest
 
 
-class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PolynomialSketch(FeatureMap):
     """Features Z with Z Zᵀ ≈ K for the polynomial kernel (gamma ⟨x, y⟩ + coef0)^degree.
 
     The power x^⊗degree is sketched by repeated squaring with one base sketch T and one pair sketch
@@ -153,121 +142,34 @@ class PolynomialSketch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the sketch; look at up to 512 rows if the expansion is chosen from the data.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
-        y : ignored
-            Present for pipelines.
-
-        Returns
-        -------
-        self : PolynomialSketch
-            The fitted map.
-        """
-        del y
-        self._check_parameters()
-        given = X
-        X = _without_duplicates(check_array(X, **_ACCEPTED, estimator=self, input_name="X"))
-        seed = seed_from(self.random_state)
-        kernel = Polynomial(self.degree, self._resolve_gamma(X), self.coef0)
-        row_map = self._choose_map(X, kernel, seed)
-        # Nothing is stored before everything is known: a failed fit leaves the last one intact.
-        validate_data(self, given, skip_check_array=True)
-        self.seed_, self.kernel_, self.gamma_ = seed, kernel, kernel.gamma
-        self.n_components_ = int(self.n_components)
-        self._row_map, self.expansion_ = row_map, row_map.name
-        return self
-
-    def transform(self, X: Any) -> Real:
-        """Return the features of every row.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
-
-        Returns
-        -------
-        Z : ndarray of shape (n_samples, n_components)
-            float32 for float32 rows, else float64.
-        """
-        check_is_fitted(self)
-        threads = thread_count(self.n_jobs)
-        # Whether all entries are finite, the norms of the rows will tell.
-        X = validate_data(self, X, **_ACCEPTED, reset=False, ensure_all_finite=False)
-        X = _without_duplicates(X)
-        progress = Progress(type(self).__name__, X.shape[0], self.verbose)
-        return transform_rows(
-            self._row_map, X, self.n_components_, threads=threads, progress=progress
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
-    def _check_parameters(self) -> None:
+    def _check_kernel_parameters(self) -> None:
         integer_at_least("degree", self.degree, 1, "a polynomial kernel has a whole degree")
-        size = integer_at_least("n_components", self.n_components, 1, "100 is the default")
         one_of("method", self.method, _METHODS)
-        one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
         one_of("expansion", self.expansion, _EXPANSIONS)
-        true_or_false("norm_preserving", self.norm_preserving)
-        internal_length(self.internal_components, size)
-        if isinstance(self.gamma, str):
-            one_of("gamma", self.gamma, ("scale",))
-        # The kernel refuses what is no polynomial kernel before any data is touched.
+        check_gamma_name(self.gamma)
         Polynomial(self.degree, 1.0 if isinstance(self.gamma, str) else self.gamma, self.coef0)
-        thread_count(self.n_jobs)
 
-    def _resolve_gamma(self, X: Rows) -> float:
-        """Return gamma, or scikit-learn's "scale" from sums that are the same on every machine."""
-        if isinstance(self.gamma, numbers.Real):
-            return float(self.gamma)
-        variance = entry_variance(X)
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    def _prepare(self, X: Rows, seed: int) -> tuple[Polynomial, RowMap, dict[str, Any]]:
+        kernel = Polynomial(self.degree, resolved_gamma(self.gamma, X), self.coef0)
+        row_map = self._choose_map(X, kernel, seed)
+        return kernel, row_map, {"gamma_": kernel.gamma, "expansion_": row_map.name}
 
     def _choose_map(self, X: Rows, kernel: Polynomial, seed: int) -> RowMap:
-        rows, columns, size = AugmentedRows.of(kernel), X.shape[1], int(self.n_components)
-        if self.norm_preserving and (
-            monomial_count(columns + rows.extra_columns, rows.degree) <= size
-        ):
-            return ExactMap.of(rows, columns)
+        rows, degree = AugmentedRows(kernel.gamma, kernel.coef0), kernel.degree
+        columns, size = X.shape[1], int(self.n_components)
+        if self.norm_preserving and (monomial_count(columns + rows.extra_columns, degree) <= size):
+            return ExactMap.of(rows, degree, columns)
         streams = RandomStreams(seed, "polynomial")
-        base_sketch = self.base_sketch
-        if base_sketch == "auto":
-            base_sketch = "osnap" if is_sparse(X) else "srht"
-        options: dict[str, Any] = {
-            "internal": internal_length(self.internal_components, size),
-            "base_sketch": base_sketch,
-            "preserve_norms": bool(self.norm_preserving),
-        }
-        direct = DirectMap.draw(streams, rows, columns, size, **options)
+        options = self._sketch_options(X)
+        direct = DirectMap.draw(streams, rows, degree, columns, size, **options)
         if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
             return direct
         pilot = pilot_rows(X, streams)
-        rows.check_representable(pilot, rows.squared_norms(pilot, 1))
-        mean = column_sums(pilot, np.full(pilot.shape[0], 1.0 / pilot.shape[0]))
-        centre = MeanDirection.of_mean(rows, mean)
+        check_power(pilot, rows.squared_norms(pilot, 1), degree)
+        centre = MeanDirection.of_mean(rows, column_means(pilot))
         if centre is None or size < _SMALLEST_SPLIT:
             return direct
-        split = SplitMap.draw(streams, centre, pilot, size, **options)
+        expansion = PolynomialExpansion(centre, degree)
+        split = StackedMap.draw(streams.child("split"), expansion, pilot, size, **options)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return best_map(maps, pilot, size, kernel)
-
-
-def _without_duplicates(X: Rows) -> Rows:
-    """Return sparse rows whose every entry is stored once: norms are sums over the entries."""
-    if is_sparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X

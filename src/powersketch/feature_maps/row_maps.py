@@ -1,6 +1,6 @@
 """What a row map is: a drawn feature map, and the same made ready for a format of rows."""
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from powersketch.native import Real, Rows
 from powersketch.powers import RowFormat
@@ -16,7 +16,9 @@ class BoundRowMap(Protocol):
 class RowMap(Protocol):
     """A drawn feature map."""
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """How the map came about."""
 
     def bind(self, rows: RowFormat) -> BoundRowMap:
         """Make the map ready for rows of one format."""

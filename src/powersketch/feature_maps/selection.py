@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.kernels import Polynomial
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
+
+Map = TypeVar("Map", bound=RowMap)
 
 PILOT_ROWS = 512
 # A costlier map must be clearly better, not better by the chance of the pilot.
@@ -40,7 +42,7 @@ def relative_error(row_map: RowMap, rows: Rows, size: int, K: Real) -> float:
     return float(np.linalg.norm(Z @ Z.T - exact) / np.linalg.norm(exact))
 
 
-def best_map(maps: Sequence[RowMap], pilot: Rows, size: int, kernel: Polynomial) -> RowMap:
+def best_map(maps: Sequence[Map], pilot: Rows, size: int, kernel: Callable[[Rows], Real]) -> Map:
     """Return the map with the least error on the pilot; earlier ones win near draws."""
     if len(maps) == 1:
         return maps[0]

@@ -1,23 +1,21 @@
-"""Expansion around the mean: the part of the kernel along one direction is taken exactly.
-
-With x̃ = a·u + x⊥ and ỹ likewise, ⟨x̃, ỹ⟩^p = Σ_l C(p, l) (a b)^(p−l) ⟨x⊥, y⊥⟩^l. Data that is not
-centred has most of its weight in the low degrees l, which need few features or are exact.
-"""
+"""Stacked features: the terms of an expansion side by side, exact or sketched."""
 
 from __future__ import annotations
 
-import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import native
-from powersketch.feature_maps.augmented_rows import AugmentedRows, power_of_two_shift
+from powersketch.feature_maps.augmented_rows import power_of_two_shift
+from powersketch.feature_maps.column_sums import column_sums
+from powersketch.feature_maps.expansion import AffineRows, Expansion, Measured, Terms
 from powersketch.feature_maps.row_maps import overflow_error
-from powersketch.feature_maps.split_sizes import SplitSizes, choose_sizes
+from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import (
     BoundPowerSketch,
@@ -26,249 +24,258 @@ from powersketch.powers import (
     RowFormat,
     Scaled,
     Slice,
-    ascending_powers,
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
 
 _NOTHING = 1e-150
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
-    """The parts of a batch of augmented rows along and across the direction."""
+class SketchedTerms:
+    """Terms of one part that a chain computes, in the order of the chain's blocks."""
 
-    squared_norms: NDArray[np.float64]
-    along: NDArray[np.float64]
-    squared_across: NDArray[np.float64]
-    shift: NDArray[np.float64]
+    part: int
+    chain: PowerSketch
 
-
-@dataclass(frozen=True, eq=False)
-class MeanDirection:
-    """A unit vector u in augmented space; x⊥ is described by `columns` coordinates.
-
-    With a constant coordinate, the reflection that maps u to it turns x⊥ into the vector
-    √gamma · x − shift · u of as many coordinates as x. Without one, x⊥ itself serves, shift = a.
-    """
-
-    rows: AugmentedRows
-    direction: NDArray[np.float64]
-    constant: float
-
-    @classmethod
-    def of_mean(cls, rows: AugmentedRows, mean: NDArray[np.float64]) -> MeanDirection | None:
-        """Return the direction of the mean row's augmented row, or None if that is zero."""
-        scaled = rows.root_gamma * mean
-        norm = math.sqrt(math.fsum(scaled * scaled) + rows.coef0)
-        if norm == 0 or not math.isfinite(norm):
-            return None
-        return cls(rows, scaled / norm, rows.root_coef0 / norm)
-
-    def geometry(self, X: Rows, threads: int) -> Geometry:
-        """Measure every row."""
-        rows = self.rows
-        squares, dots = native.row_moments(X, self.direction, threads=threads)
-        squared_norms = rows.gamma * squares + rows.coef0
-        along = rows.root_gamma * dots + rows.root_coef0 * self.constant
-        across = np.maximum(squared_norms - along * along, 0.0)
-        shift = along
-        if rows.extra_columns:
-            shift = (along + rows.root_coef0) / (1.0 + self.constant)
-        return Geometry(squared_norms, along, across, shift)
-
-
-def amplitudes(
-    geometry: Geometry, degree: int, levels: NDArray[np.int64]
-) -> list[NDArray[np.float64]]:
-    """Return √C(p, l) cos^(p−l) sin^l of every row for every level l, with the sign of the cosine.
-
-    Their squares over all levels add up to one: they say how a row of norm ‖x̃‖^p is shared.
-    """
-    norms = np.sqrt(np.where(geometry.squared_norms > 0, geometry.squared_norms, 1.0))
-    cosine = Scaled.of(geometry.along / norms)
-    sine = Scaled.of(np.sqrt(geometry.squared_across) / norms)
-    along = ascending_powers(cosine, (degree - levels[::-1]).tolist())[::-1]
-    across = ascending_powers(sine, levels.tolist())
-    roots = [_binomial_root(degree, level) for level in levels.tolist()]
-    factors = zip(roots, along, across, strict=True)
-    return [(root * a * b).to_float() for root, a, b in factors]
-
-
-@functools.cache
-def _binomial_root(degree: int, level: int) -> Scaled:
-    return Scaled.of_integer(math.comb(degree, level)).sqrt()
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """The degrees in the order of the chain's blocks."""
+        return self.chain.program.degrees
 
 
 @dataclass(frozen=True, eq=False)
-class SplitMap:
+class StackedMap:
     """Features block by block: degree 0, degree 1, exact degrees, sketched degrees."""
 
-    centre: MeanDirection
-    sizes: SplitSizes
-    monomials: tuple[Monomials, ...]
-    chains: tuple[PowerSketch, ...]
+    expansion: Expansion
+    sizes: StackedSizes
+    monomials: Mapping[int, Monomials]
+    sketched: tuple[SketchedTerms, ...]
     preserve_norms: bool
 
-    name: ClassVar[str] = "mean"
+    @property
+    def name(self) -> str:
+        """The name of the expansion."""
+        return self.expansion.name
 
     @classmethod
     def draw(
         cls,
         streams: RandomStreams,
-        centre: MeanDirection,
+        expansion: Expansion,
         pilot: Rows,
         size: int,
         *,
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
-    ) -> SplitMap:
+    ) -> StackedMap:
         """Choose the sizes from the pilot rows and sample every block's sketch."""
-        streams, columns = streams.child("split"), pilot.shape[1]
-        sizes = choose_sizes(*_pilot_weights(centre, pilot), columns, size)
-        chains = []
+        sizes = _pilot_sizes(expansion, pilot, size)
+        options: dict[str, Any] = {
+            "internal": internal,
+            "base_sketch": base_sketch,
+            "preserve_norms": preserve_norms,
+        }
+        first, sketched = expansion.parts[0], []
         if sizes.linear:
             output = Slice(0, sizes.linear, sizes.offset(1))
             base = CountSketch.keeping(
-                streams.child("linear"), columns, sizes.coordinates, sizes.shared
+                streams.child("linear"), first.columns, sizes.coordinates, sizes.shared
             )
-            chains.append(PowerSketch.linear(base, output, preserve_norms=preserve_norms))
+            chain = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
+            sketched.append(SketchedTerms(0, chain))
         if sizes.sketched:
-            sketch = PowerSketch.draw(
-                streams.child("powers"),
-                columns,
-                sizes.slices(),
-                internal=internal,
-                base_sketch=base_sketch,
-                preserve_norms=preserve_norms,
+            chain = PowerSketch.draw(
+                streams.child("powers"), first.columns, sizes.slices(), **options
             )
-            chains.append(sketch)
-        monomials = tuple(Monomials.of(columns, degree) for degree in sizes.exact)
-        return cls(centre, sizes, monomials, tuple(chains), preserve_norms)
+            sketched.append(SketchedTerms(0, chain))
+        if sizes.others:
+            second = expansion.parts[1]
+            slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
+            chain = PowerSketch.draw(streams.child("others"), second.columns, slices, **options)
+            sketched.append(SketchedTerms(1, chain))
+        monomials = {degree: Monomials.of(first.columns, degree) for degree in sizes.exact}
+        return cls(expansion, sizes, monomials, tuple(sketched), preserve_norms)
 
-    def bind(self, rows: RowFormat) -> BoundSplitMap:
+    def bind(self, rows: RowFormat) -> BoundStackedMap:
         """Make every block ready for rows of one format."""
-        bound = tuple(chain.bind(rows, self.centre.direction) for chain in self.chains)
-        return BoundSplitMap(self, bound)
+        bound = tuple(
+            terms.chain.bind(rows, self.expansion.parts[terms.part].direction)
+            for terms in self.sketched
+        )
+        return BoundStackedMap(self, bound)
 
     def block_scales(
-        self, geometry: Geometry, shift: NDArray[np.int64]
-    ) -> dict[int, NDArray[np.float64]]:
-        """Return the factor of every degree's block for every row."""
-        degree, kept = self.centre.rows.degree, self.sizes.degrees
-        shares = amplitudes(geometry, degree, kept)
-        root = Scaled.of(np.sqrt(geometry.squared_norms)).power(degree).to_float()
-        if not self.preserve_norms:
-            factors = self._literal_factors(geometry, shift)
-            return {
-                level: root * share * factors.get(level, 1.0)
-                for level, share in zip(kept.tolist(), shares, strict=True)
-            }
-        present = np.sqrt(np.add.reduce([share * share for share in shares], axis=0))
-        lost = present <= _NOTHING  # all weight lies in degrees that have no features
-        shares[-1] = np.where(lost, 1.0, shares[-1])
-        root /= np.where(lost, 1.0, present)
-        return {level: root * share for level, share in zip(kept.tolist(), shares, strict=True)}
+        self, measured: Measured, shifts: list[NDArray[np.int64]]
+    ) -> tuple[list[Vector], dict[tuple[int, int], Vector]]:
+        """Return the constants, and the factor of the block of every (part, degree)."""
+        root, constants = measured.norms, measured.constants()[: self.sizes.constants]
+        keys = self._kept_terms()
+        shares = dict(zip(keys, self._shares(measured, keys), strict=True))
+        if self.preserve_norms:
+            constants, shares = _completed(constants, shares)
+        else:
+            literal = self._literal_factors(measured, shifts)
+            shares = {key: share * literal.get(key, 1.0) for key, share in shares.items()}
+        scales = {key: root * share for key, share in shares.items()}
+        return [root * value for value in constants], scales
+
+    def _kept_terms(self) -> list[tuple[int, int]]:
+        others = [(1, self.expansion.parts[1].degrees[k]) for k in self.sizes.others]
+        return [*((0, degree) for degree in self.sizes.degrees.tolist()), *others]
+
+    def _shares(self, measured: Measured, keys: list[tuple[int, int]]) -> list[Vector]:
+        shares: list[Vector] = []
+        for part in range(len(self.expansion.parts)):
+            degrees = [degree for of, degree in keys if of == part]
+            shares += measured.amplitudes(part, degrees) if degrees else []
+        return shares
 
     def _literal_factors(
-        self, geometry: Geometry, shift: NDArray[np.int64]
-    ) -> dict[int, NDArray[np.float64]]:
+        self, measured: Measured, shifts: list[NDArray[np.int64]]
+    ) -> dict[tuple[int, int], Vector]:
         """Return what turns a sketched block's exact norm into the factor of its literal sketch."""
-        across = np.sqrt(geometry.squared_across)
-        inverse = np.divide(1.0, across, out=np.zeros_like(across), where=across > 0)
-        undo = Scaled.of(inverse).times_power_of_two(shift)
-        return {
-            level: undo.power(level).to_float() * chain.literal_factor(level)
-            for chain in self.chains
-            for level in chain.program.degrees
-        }
+        factors = {}
+        for terms in self.sketched:
+            norms = np.sqrt(measured.rows(terms.part).squared_norms)
+            inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+            undo = Scaled.of(inverse).times_power_of_two(shifts[terms.part])
+            for degree in terms.degrees:
+                literal = terms.chain.literal_factor(degree)
+                factors[terms.part, degree] = undo.power(degree).to_float() * literal
+        return factors
 
 
 @dataclass(frozen=True, eq=False)
-class BoundSplitMap:
-    """A split map for one format of rows."""
+class BoundStackedMap:
+    """A stacked map for one format of rows."""
 
-    map: SplitMap
+    map: StackedMap
     chains: tuple[BoundPowerSketch, ...]
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
-        centre = self.map.centre
-        geometry = centre.geometry(X, threads)
-        centre.rows.check_representable(X, geometry.squared_norms)
-        shift = power_of_two_shift(geometry.squared_across)
-        unit = np.ldexp(1.0, -shift.astype(np.int32))
-        row_scale, row_shift = centre.rows.root_gamma * unit, -geometry.shift * unit
-        scales = self.map.block_scales(geometry, shift)
-        out[:, 0] = scales[0]
+        measured = self.map.expansion.measure(X, threads)
+        parts = [measured.rows(part) for part in range(len(self.map.expansion.parts))]
+        shifts = [power_of_two_shift(rows.squared_norms) for rows in parts]
+        constants, scales = self.map.block_scales(measured, shifts)
+        near_one = [_times_power_of_two(*pair) for pair in zip(parts, shifts, strict=True)]
+        for column, values in enumerate(constants):
+            out[:, column] = values
         out[:, self.map.sizes.stop :] = 0
         if self.map.monomials:
-            self._write_monomials(X, row_scale, row_shift, scales, out, threads)
-        for chain, bound in zip(self.map.chains, self.chains, strict=True):
-            columns = np.stack([scales[degree] for degree in chain.program.degrees], axis=1)
-            if not bound.apply(X, row_scale, row_shift, columns, out, threads):
+            self._write_monomials(X, near_one[0], scales, out, threads)
+        for terms, bound in zip(self.map.sketched, self.chains, strict=True):
+            rows = near_one[terms.part]
+            columns = np.stack([scales[terms.part, degree] for degree in terms.degrees], axis=1)
+            if not bound.apply(X, rows.scale, rows.shift, columns, out, threads):
                 raise overflow_error(out.dtype)
 
     def _write_monomials(
         self,
         X: Rows,
-        row_scale: NDArray[np.float64],
-        row_shift: NDArray[np.float64],
-        scales: dict[int, NDArray[np.float64]],
+        rows: AffineRows,
+        scales: dict[tuple[int, int], Vector],
         out: Real,
         threads: int,
     ) -> None:
-        sizes = self.map.sizes
-        dense = X.toarray() if is_sparse(X) else X
-        across = dense * row_scale[:, None] + row_shift[:, None] * self.map.centre.direction
-        squares, _ = native.row_moments(across, np.zeros(across.shape[1]), threads=threads)
-        norms = np.sqrt(squares)
-        across *= np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
-        for degree, monomials in zip(sizes.exact, self.map.monomials, strict=True):
-            start = sizes.offset(degree)
+        unit = _unit_rows(X, rows, self.map.expansion.parts[0], threads)
+        for degree, monomials in self.map.monomials.items():
+            start = self.map.sizes.offset(degree)
             block = out[:, start : start + monomials.size]
-            block[:] = monomials.apply(across) * scales[degree][:, None]
+            block[:] = monomials.apply(unit) * scales[0, degree][:, None]
 
 
-def _pilot_weights(
-    centre: MeanDirection, pilot: Rows
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean share of every degree, and how degree 1 is spread over the coordinates."""
-    degree = centre.rows.degree
-    geometry = centre.geometry(pilot, threads=1)
-    largest = max(float(np.max(geometry.squared_norms)), np.finfo(np.float64).tiny)
-    importance = Scaled.of(geometry.squared_norms / largest).power(degree).to_float()
-    shares = [share * share for share in amplitudes(geometry, degree, np.arange(degree + 1))]
-    weights = np.array([math.fsum(importance * share) for share in shares])
-    across = np.where(geometry.squared_across > 0, geometry.squared_across, 1.0)
-    linear = importance * shares[1] / across
-    root = centre.rows.root_gamma
-    direction, shift = centre.direction, geometry.shift
-    energies = (
-        root * root * column_sums(pilot, linear, squared=True)
-        - 2 * root * direction * column_sums(pilot, linear * shift)
-        + direction * direction * math.fsum(linear * shift * shift)
-    )
-    return weights / len(importance), np.maximum(energies, 0.0)
+def _completed(
+    constants: list[Vector], shares: dict[tuple[int, int], Vector]
+) -> tuple[list[Vector], dict[tuple[int, int], Vector]]:
+    """Scale the shares so that all squares add up to one.
 
-
-def column_sums(
-    X: Rows, weights: NDArray[np.float64], *, squared: bool = False
-) -> NDArray[np.float64]:
-    """Return Σ_i weights[i] · x_i (or x_i²) in double precision, rows added in their order.
-
-    Dense and sparse rows give the same bits, and so does every machine: no BLAS.
+    Degrees without features are made up for by the others; the constants stay as they are unless
+    they are all there is. Where no other degree has any weight, the last one gets it all.
     """
-    total = np.zeros(X.shape[1])
-    for start in range(0, X.shape[0], 64):
-        block, factor = X[start : start + 64], weights[start : start + 64]
-        block = block.astype(np.float64)
-        if squared:
-            block = block.multiply(block).tocsr() if is_sparse(X) else block * block
-        if is_sparse(X):
-            total += block.T @ factor
-        else:
-            # A reduction may add pairwise where it runs along memory; an accumulation may not.
-            total += np.add.accumulate(block * factor[:, None], axis=0)[-1]
+    if not shares:
+        norms = np.sqrt(_sum_of_squares(constants))
+        return [np.divide(v, norms, out=np.zeros_like(v), where=norms > 0) for v in constants], {}
+    rest = np.sqrt(np.maximum(1.0 - _sum_of_squares(constants), 0.0))
+    present = np.sqrt(_sum_of_squares(list(shares.values())))
+    lost = present <= _NOTHING
+    factor = rest / np.where(lost, 1.0, present)
+    completed = {key: factor * share for key, share in shares.items()}
+    last = next(reversed(completed))
+    completed[last] = np.where(lost, rest, completed[last])
+    return constants, completed
+
+
+def _sum_of_squares(values: list[Vector]) -> Vector | float:
+    total: Vector | float = 0.0
+    for value in values:
+        total = total + value * value
     return total
+
+
+def _times_power_of_two(rows: AffineRows, shift: NDArray[np.int64]) -> AffineRows:
+    """Bring rows near norm one, exactly."""
+    unit = np.ldexp(1.0, -shift.astype(np.int32))
+    moved = None if rows.shift is None else rows.shift * unit
+    return AffineRows(rows.scale * unit, moved, rows.squared_norms)
+
+
+def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
+    """Return u / ‖u‖ of every row."""
+    dense = X.toarray() if is_sparse(X) else X
+    affine: Real = dense * rows.scale[:, None]
+    if rows.shift is not None and terms.direction is not None:
+        affine = np.pad(affine, ((0, 0), (0, terms.columns - affine.shape[1])))
+        affine += rows.shift[:, None] * terms.direction
+    squares, _ = native.row_moments(affine, np.zeros(affine.shape[1]), threads=threads)
+    norms = np.sqrt(squares)
+    affine *= np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
+    return affine
+
+
+def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
+    """Choose the sizes from the mean share of every term in the kernel's diagonal."""
+    measured = expansion.measure(pilot, threads=1)
+    shares = [
+        measured.amplitudes(part, list(terms.degrees)) for part, terms in enumerate(expansion.parts)
+    ]
+    squares = [[share * share for share in part] for part in shares]
+    constant = [value * value for value in measured.constants()]
+    totals = np.add.reduce([*constant, *(s for part in squares for s in part)], axis=0)
+    norms = measured.norms
+    largest = max(float(np.max(norms)), np.finfo(np.float64).tiny)
+    importance = np.square(norms / largest) / np.where(totals > 0, totals, 1.0)
+    means = [[math.fsum(importance * s) / len(norms) for s in part] for part in squares]
+    first = expansion.parts[0]
+    weights = np.zeros(max(first.degrees, default=1) + 1)
+    weights[list(first.degrees)] = means[0]
+    energies = np.zeros(first.columns)
+    if 1 in first.degrees:
+        linear = importance * squares[0][first.degrees.index(1)]
+        energies = _coordinate_energies(pilot, measured.rows(0), first, linear)
+    return choose_sizes(
+        weights,
+        energies,
+        first.columns,
+        size,
+        constants=expansion.constants,
+        others=np.array(means[1]) if len(means) > 1 else None,
+    )
+
+
+def _coordinate_energies(pilot: Rows, rows: AffineRows, terms: Terms, importance: Vector) -> Vector:
+    """Return how the weight of degree 1 is spread over the coordinates of u."""
+    squared_norms = np.where(rows.squared_norms > 0, rows.squared_norms, 1.0)
+    linear = importance / squared_norms
+    energies = np.zeros(terms.columns)
+    energies[: pilot.shape[1]] = column_sums(pilot, linear * rows.scale * rows.scale, squared=True)
+    if rows.shift is not None and terms.direction is not None:
+        mixed = column_sums(pilot, linear * rows.scale * rows.shift)
+        energies[: pilot.shape[1]] += 2 * terms.direction[: pilot.shape[1]] * mixed
+        squares = terms.direction * terms.direction
+        energies += squares * math.fsum(linear * rows.shift * rows.shift)
+    return np.maximum(energies, 0.0)

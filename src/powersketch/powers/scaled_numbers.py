@@ -13,6 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SAFE_DEGREE = 128  # (1/16)^_SAFE_DEGREE is an ordinary number
+_INVERSE_LOG_2 = 1.4426950408889634
+_LOG_2_HIGH = 0.6931471803691238  # the leading 32 bits: its small multiples are exact
+_LOG_2_LOW = 1.9082149292705877e-10
+_EXP_TERMS = 14  # (log(2) / 2)^15 / 15! is below 2^-63
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
 
 
@@ -40,6 +44,21 @@ class Scaled:
         mantissa, exponent = math.frexp(float(value >> surplus))
         return cls(np.array(mantissa), np.array(exponent + surplus, dtype=np.int64))
 
+    @classmethod
+    def exp(cls, values: NDArray[np.float64]) -> Scaled:
+        """Return e to the power of ordinary numbers, to a few units in the last place.
+
+        The exponent of two is split off, and the rest is summed as a Taylor series: the same bits
+        on every machine, unlike those of the platform's exp.
+        """
+        exponent = np.rint(values * _INVERSE_LOG_2)
+        rest = (values - exponent * _LOG_2_HIGH) - exponent * _LOG_2_LOW
+        total = np.ones_like(values)
+        for divisor in range(_EXP_TERMS, 0, -1):
+            total = 1.0 + total * rest / divisor
+        mantissa, shift = np.frexp(total)
+        return cls(mantissa, exponent.astype(np.int64) + shift)
+
     def __mul__(self, other: Scaled) -> Scaled:
         return Scaled(self.mantissa * other.mantissa, self.exponent + other.exponent)
 
@@ -62,6 +81,11 @@ class Scaled:
         odd = self.exponent & 1
         mantissa, shift = np.frexp(np.sqrt(np.ldexp(self.mantissa, odd.astype(np.int32))))
         return Scaled(mantissa, (self.exponent - odd) // 2 + shift)
+
+    def inverse(self) -> Scaled:
+        """Return the reciprocals of numbers other than zero."""
+        mantissa, shift = np.frexp(1.0 / self.mantissa)
+        return Scaled(mantissa, shift - self.exponent)
 
     def times_power_of_two(self, exponent: NDArray[np.int64]) -> Scaled:
         """Multiply by 2^exponent exactly."""

@@ -4,6 +4,7 @@ from powersketch.sketches._operators import BaseSketch, PairSketch
 from powersketch.sketches.gaussian import GaussianProjection
 from powersketch.sketches.scatter import OSNAP, CountSketch
 from powersketch.sketches.srht import SRHT
+from powersketch.sketches.structured_normal import StructuredNormal
 from powersketch.sketches.tensor_sketch import TensorSketch
 from powersketch.sketches.tensor_srht import TensorSRHT
 
@@ -27,6 +28,7 @@ __all__ = [
     "CountSketch",
     "GaussianProjection",
     "PairSketch",
+    "StructuredNormal",
     "TensorSRHT",
     "TensorSketch",
 ]

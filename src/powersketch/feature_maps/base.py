@@ -1,0 +1,157 @@
+"""What all feature maps share: scikit-learn's interface around a row map chosen by `fit`."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from powersketch.feature_maps.batches import (
+    Progress,
+    entry_variance,
+    thread_count,
+    transform_rows,
+)
+from powersketch.feature_maps.parameters import (
+    integer_at_least,
+    internal_length,
+    one_of,
+    true_or_false,
+)
+from powersketch.feature_maps.row_maps import RowMap
+from powersketch.kernels import Kernel
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.random_streams import seed_from
+from powersketch.sketches import BASE_SKETCHES
+
+_ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Draws a row map in `fit` and applies it in `transform`; subclasses say which.
+
+    A subclass stores its parameters in `__init__`, checks its own in `_check_kernel_parameters`,
+    and returns from `_prepare` the exact kernel, the row map and further fitted attributes.
+    """
+
+    n_components: int
+    base_sketch: str
+    norm_preserving: bool
+    internal_components: int | None
+    random_state: int | np.random.RandomState | None
+    n_jobs: int | None
+    verbose: int
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the sketch; look at up to 512 rows where a choice is made from the data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+        y : ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self : estimator
+            The fitted map.
+        """
+        del y
+        self._check_shared_parameters()
+        self._check_kernel_parameters()
+        given = X
+        X = _without_duplicates(check_array(X, **_ACCEPTED, estimator=self, input_name="X"))
+        seed = seed_from(self.random_state)
+        kernel, row_map, attributes = self._prepare(X, seed)
+        # Nothing is stored before everything is known: a failed fit leaves the last one intact.
+        validate_data(self, given, skip_check_array=True)
+        self.seed_, self.kernel_, self._row_map = seed, kernel, row_map
+        self.n_components_ = int(self.n_components)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        return self
+
+    def transform(self, X: Any) -> Real:
+        """Return the features of every row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+            float32 for float32 rows, else float64.
+        """
+        check_is_fitted(self)
+        threads = thread_count(self.n_jobs)
+        # Whether all entries are finite, the norms of the rows will tell.
+        X = validate_data(self, X, **_ACCEPTED, reset=False, ensure_all_finite=False)
+        X = _without_duplicates(X)
+        progress = Progress(type(self).__name__, X.shape[0], self.verbose)
+        return transform_rows(
+            self._row_map, X, self.n_components_, threads=threads, progress=progress
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _check_kernel_parameters(self) -> None:
+        """Refuse bad parameters before any data is touched."""
+        raise NotImplementedError
+
+    def _prepare(self, X: Rows, seed: int) -> tuple[Kernel, RowMap, dict[str, Any]]:
+        """Return the exact kernel, the row map, and further fitted attributes by name."""
+        raise NotImplementedError
+
+    def _check_shared_parameters(self) -> None:
+        size = integer_at_least("n_components", self.n_components, 1, "100 is the default")
+        one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
+        true_or_false("norm_preserving", self.norm_preserving)
+        internal_length(self.internal_components, size)
+        thread_count(self.n_jobs)
+
+    def _sketch_options(self, X: Rows) -> dict[str, Any]:
+        """Return how the row maps of this estimator are to be drawn."""
+        base_sketch = self.base_sketch
+        if base_sketch == "auto":
+            base_sketch = "osnap" if is_sparse(X) else "srht"
+        return {
+            "internal": internal_length(self.internal_components, int(self.n_components)),
+            "base_sketch": base_sketch,
+            "preserve_norms": bool(self.norm_preserving),
+        }
+
+
+def check_gamma_name(gamma: float | str) -> None:
+    """Refuse texts other than "scale"; the kernel refuses bad numbers."""
+    if isinstance(gamma, str):
+        one_of("gamma", gamma, ("scale",))
+
+
+def resolved_gamma(gamma: float | str, X: Rows) -> float:
+    """Return gamma, or scikit-learn's "scale" from sums that are the same on every machine."""
+    if isinstance(gamma, numbers.Real):
+        return float(gamma)
+    variance = entry_variance(X)
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def _without_duplicates(X: Rows) -> Rows:
+    """Return sparse rows whose every entry is stored once: norms are sums over the entries."""
+    if is_sparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X

@@ -1,0 +1,182 @@
+"""DotProductSketch: features for every kernel that is a power series of the inner product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powersketch.feature_maps.augmented_rows import AugmentedRows
+from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps.batches import largest_squared_norm
+from powersketch.feature_maps.finite_series import FiniteSeries
+from powersketch.feature_maps.parameters import one_of
+from powersketch.feature_maps.row_maps import RowMap
+from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
+from powersketch.feature_maps.series_expansion import SeriesKernel
+from powersketch.feature_maps.series_tails import check_tail, finite_series_of
+from powersketch.kernels import DotProduct
+from powersketch.kernels.series.power_series import product_of_powers
+from powersketch.native import Rows
+from powersketch.random_streams import RandomStreams
+
+_METHODS = ("power",)
+
+
+class DotProductSketch(FeatureMap):
+    """Features Z with Z Zᵀ ≈ K for the kernel κ(⟨x, y⟩) = Σ_l C_l ⟨x, y⟩^l, all C_l ≥ 0.
+
+    Every degree is a block of features: degree 0 and the strongest coordinates of degree 1 are
+    exact, as are all monomials of a degree where they fit; other degrees are sketched by one
+    chain of pair products that they share (Section 6.2 of [1]_), with sizes in proportion to their
+    weights in the data.
+
+    Parameters
+    ----------
+    series : array of coefficients, str or callable, default="exp"
+        C_0, C_1, …; or the name of a series ("exp", "cosh", "sinh", "inverse", "inverse_sqrt",
+        "log", "arcsin"); or a function t ↦ κ(t) that takes complex NumPy arrays and is analytic in
+        the disk that the data needs.
+    n_components : int, default=100
+        Number of features.
+    method : {"power"}, default="power"
+        How powers are sketched: "power" is repeated squaring.
+    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian"}, default="auto"
+        T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
+        and "osnap" if it sees sparse ones.
+    expansion : {"auto", "mean", "none"}, default="auto"
+        "mean" expands the kernel around the mean of the rows given to `fit`, "none" does not, and
+        "auto" measures both on a sample of the rows and keeps the better (and is "none" if
+        `norm_preserving` is False).
+    tail : {"truncate", "sample", "fit"}, default="truncate"
+        How the series is made finite. "truncate" leaves out the degrees beyond the one at which the
+        tail is at most `tail_eps` of the kernel's largest value, 512 at most. "sample" is the
+        scheme of [1]_ for coefficients that decay slowly, like l^−p with 1 < p < 3: the first
+        degrees in full, and a sample of the rest drawn in proportion to the coefficients. "fit"
+        takes a handful of degrees up to 256, with coefficients fitted to the kernel for the
+        norms of the data; it is the most accurate where coefficients decay slowly.
+    tail_eps : float, default=1e-3
+        The accuracy ε asked of the series by "truncate" and "sample".
+    norm_preserving : bool, default=True
+        Whether every power is rescaled to its exact norm. False gives the paper's linear sketch.
+    internal_components : int or None, default=None
+        Length of intermediate powers, rounded up to a power of two; None takes the first power of
+        two not below `n_components`.
+    random_state : int, RandomState instance or None, default=None
+        An int gives the same bits on every machine, for every number of threads and every split of
+        the rows into batches.
+    n_jobs : int or None, default=None
+        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors.
+    verbose : int, default=0
+        Whether long transforms report their progress on standard error.
+
+    Attributes
+    ----------
+    kernel_ : powersketch.kernels.DotProduct
+        The exact kernel that the features approximate.
+    degrees_ : tuple of int
+        The degrees of the finite series in use.
+    coefficients_ : ndarray
+        Its coefficients.
+    tail_mass_ : float
+        What the finite series lacks on the diagonal for a row of the largest norm seen by `fit`;
+        a solver can add it.
+    series_error_bound_ : float
+        For rows within the largest norm seen by `fit`, no entry of the kernel of the finite series
+        is further than this from the exact one; n times it bounds the error's operator norm.
+    expansion_ : {"mean", "none"}
+        What was chosen.
+    seed_ : int
+        The seed that all random numbers come from.
+    n_components_ : int
+        Number of features.
+    n_features_in_ : int
+        Number of columns seen by `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns seen by `fit`, if they had string names.
+
+    Notes
+    -----
+    A negative coefficient is refused: the kernel would not be positive definite. Rows outside the
+    disk of convergence are refused by `fit` and by `transform`.
+
+    References
+    ----------
+    .. [1] Z. Song, D. Woodruff, Z. Yu, L. Zhang, "Fast Sketching of Polynomial Kernels of
+       Polynomial Degree", ICML 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch import DotProductSketch
+    >>> X = np.random.RandomState(0).rand(200, 50)
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> sketch = DotProductSketch(lambda t: 1 / (2 - t), n_components=512, random_state=0)
+    >>> Z = sketch.fit_transform(X)
+    >>> K = 1 / (2 - X @ X.T)
+    >>> bool(np.linalg.norm(Z @ Z.T - K) < 0.02 * np.linalg.norm(K))
+    True
+    """
+
+    def __init__(
+        self,
+        series: ArrayLike | str | Callable[[Any], Any] = "exp",
+        *,
+        n_components: int = 100,
+        method: str = "power",
+        base_sketch: str = "auto",
+        expansion: str = "auto",
+        tail: str = "truncate",
+        tail_eps: float = 1e-3,
+        norm_preserving: bool = True,
+        internal_components: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.series = series
+        self.n_components = n_components
+        self.method = method
+        self.base_sketch = base_sketch
+        self.expansion = expansion
+        self.tail = tail
+        self.tail_eps = tail_eps
+        self.norm_preserving = norm_preserving
+        self.internal_components = internal_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_kernel_parameters(self) -> None:
+        DotProduct(self.series)
+        one_of("method", self.method, _METHODS)
+        one_of("expansion", self.expansion, EXPANSIONS)
+        check_tail(self.tail, self.tail_eps)
+
+    def _prepare(self, X: Rows, seed: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
+        exact, streams = DotProduct(self.series), RandomStreams(seed, "dot_product")
+        radius = largest_squared_norm(X) or 1.0
+        series = exact.series(radius)
+        eps, rows = float(self.tail_eps), X.shape[0]
+        finite = finite_series_of(series, radius, self.tail, eps, rows, streams)
+        kernel = SeriesKernel(
+            AugmentedRows(1.0 / finite.radius, 0.0),
+            finite,
+            largest_squared_norm=series.radius / radius,
+        )
+        size, options = int(self.n_components), self._sketch_options(X)
+        row_map = series_map(streams, X, size, kernel, exact, self.expansion, options)
+        return exact, row_map, {"expansion_": row_map.name, **series_attributes(finite)}
+
+
+def series_attributes(finite: FiniteSeries) -> dict[str, Any]:
+    """Return what a fitted sketch tells about the series in use."""
+    coefficients = product_of_powers(finite.dense_terms(), 1.0 / finite.radius)
+    return {
+        "degrees_": finite.degrees,
+        "coefficients_": coefficients[list(finite.degrees)],
+        "tail_mass_": finite.missing,
+        "series_error_bound_": finite.error_bound,
+    }

@@ -1,0 +1,64 @@
+"""Fourier features of the Gaussian kernel, of structured orthogonal frequencies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.feature_maps.gaussian_expansion import CentredRows
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.powers import RowFormat
+from powersketch.random_streams import RandomStreams
+from powersketch.sketches import StructuredNormal
+
+_DENSE_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap:
+    """z(x) = (cos⟨w, x − c⟩, sin⟨w, x − c⟩) over the root of the number of frequencies w.
+
+    A last column without a partner is zero.
+    """
+
+    rows: CentredRows
+    frequencies: StructuredNormal
+
+    name: ClassVar[str] = "fourier"
+
+    @classmethod
+    def draw(cls, streams: RandomStreams, rows: CentredRows, size: int) -> FourierMap:
+        """Sample normal frequencies of variance 2 gamma, counted in turns."""
+        factor = rows.factor / (2.0 * math.pi)
+        columns = len(rows.centre)
+        return cls(rows, StructuredNormal.draw(streams, columns, size // 2, factor))
+
+    def bind(self, rows: RowFormat) -> BoundFourierMap:
+        """Make the centre ready."""
+        return BoundFourierMap(self, self.rows.centre.astype(rows.dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundFourierMap:
+    """A Fourier map for one dtype."""
+
+    map: FourierMap
+    centre: NDArray[np.floating]
+
+    def write(self, X: Rows, out: Real, threads: int) -> None:
+        """Write the features of the rows X into `out`."""
+        self.map.rows.squared_norms(X, threads)  # refuses what is not finite
+        frequencies = self.map.frequencies
+        scale, used = 1.0 / math.sqrt(frequencies.size), 2 * frequencies.size
+        step = max(_DENSE_BYTES // (X.shape[1] * X.dtype.itemsize), 1)
+        for start in range(0, X.shape[0], step):
+            part = slice(start, start + step)
+            dense = X[part].toarray() if is_sparse(X) else X[part]
+            # The kernel does not change with the origin, and short rows have small phases.
+            centred = dense - self.centre
+            out[part, :used] = frequencies.fourier(centred, scale, threads=threads)
+        out[:, used:] = 0

@@ -1,0 +1,160 @@
+"""The Gaussian kernel around the data's centre, as powers of inner products.
+
+With u = √(2 gamma) (x − c) and v likewise for y,
+
+    exp(−gamma ‖x − y‖²) = e^(−‖u‖²/2) e^(−‖v‖²/2) Σ_l ⟨u, v⟩^l / l!
+
+for any c (Section 6.1 of [SWYZ21]); the mean makes u short, and short rows need few degrees.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch import native
+from powersketch.feature_maps.expansion import AffineRows, Terms
+from powersketch.feature_maps.row_checks import check_norms
+from powersketch.native import Rows
+from powersketch.powers import Scaled, ascending_powers
+
+
+@dataclass(frozen=True, eq=False)
+class CentredRows:
+    """u = factor · (x − centre)."""
+
+    centre: NDArray[np.float64]
+    factor: float
+
+    def squared_norms(self, X: Rows, threads: int) -> NDArray[np.float64]:
+        """Return ‖u‖² of every row."""
+        squares, dots = native.row_moments(X, self.centre, threads=threads)
+        check_norms(X, squares)
+        distances = squares - 2.0 * dots + math.fsum(self.centre * self.centre)
+        lengths = self.factor * np.sqrt(np.maximum(distances, 0.0))
+        check_norms(X, lengths)
+        return lengths * lengths
+
+    def affine(self, squared_norms: NDArray[np.float64]) -> AffineRows:
+        """Return u as multiples of x and of the centre."""
+        scale = np.full(len(squared_norms), self.factor)
+        return AffineRows(scale, -scale, squared_norms)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianExpansion:
+    """The Taylor series of the kernel up to a degree."""
+
+    rows: CentredRows
+    highest: int
+
+    name: ClassVar[str] = "power"
+    constants: ClassVar[int] = 1
+
+    @property
+    def parts(self) -> tuple[Terms, ...]:
+        """The powers of u."""
+        centre = self.rows.centre
+        return (Terms(tuple(range(1, self.highest + 1)), centre, len(centre)),)
+
+    def measure(self, X: Rows, threads: int) -> MeasuredGaussian:
+        """Find the distances of the rows from the centre."""
+        return MeasuredGaussian(self.rows, self.rows.squared_norms(X, threads))
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredGaussian:
+    """A batch of rows."""
+
+    centred: CentredRows
+    squared_norms: NDArray[np.float64]
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """One, as the kernel of a row with itself is."""
+        return np.ones(len(self.squared_norms))
+
+    def constants(self) -> list[NDArray[np.float64]]:
+        """Return e^(−‖u‖²/2)."""
+        return self.amplitudes(0, [0])
+
+    def rows(self, part: int) -> AffineRows:
+        """Return u."""
+        del part
+        return self.centred.affine(self.squared_norms)
+
+    def amplitudes(self, part: int, degrees: list[int]) -> list[NDArray[np.float64]]:
+        """Return e^(−‖u‖²/2) ‖u‖^l / √l!: their squares are the weights of Poisson's law."""
+        del part
+        start = Scaled.exp(-0.5 * self.squared_norms)
+        powers = ascending_powers(Scaled.of(np.sqrt(self.squared_norms)), degrees)
+        factors = zip(degrees, powers, strict=True)
+        return [(start * power * _inverse_root(degree)).to_float() for degree, power in factors]
+
+
+@functools.cache
+def _inverse_root(degree: int) -> Scaled:
+    return Scaled.of_integer(math.factorial(degree)).sqrt().inverse()
+
+
+@dataclass(frozen=True, eq=False)
+class SinglePowerExpansion:
+    """The one power (1 + ⟨u, v⟩ / P)^P on rows of norm one, close to the kernel if P is large.
+
+    Rows are (u / √P, 1); the norm of a feature row is set to one, which stands for both
+    exponentials in front of the series.
+    """
+
+    rows: CentredRows
+    degree: int
+
+    name: ClassVar[str] = "single_power"
+    constants: ClassVar[int] = 0
+
+    @property
+    def parts(self) -> tuple[Terms, ...]:
+        """The one power."""
+        direction = np.append(-self._factor * self.rows.centre, 1.0)
+        return (Terms((self.degree,), direction, len(direction)),)
+
+    @property
+    def _factor(self) -> float:
+        return self.rows.factor / math.sqrt(self.degree)
+
+    def measure(self, X: Rows, threads: int) -> MeasuredSinglePower:
+        """Find the distances of the rows from the centre."""
+        squared_norms = self.rows.squared_norms(X, threads) / self.degree + 1.0
+        return MeasuredSinglePower(self._factor, squared_norms)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredSinglePower:
+    """A batch of rows."""
+
+    factor: float
+    squared_norms: NDArray[np.float64]
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """One, as the kernel of a row with itself is."""
+        return np.ones(len(self.squared_norms))
+
+    def constants(self) -> list[NDArray[np.float64]]:
+        """Return nothing: there is no degree 0."""
+        return []
+
+    def rows(self, part: int) -> AffineRows:
+        """Return (u / √P, 1)."""
+        del part
+        ones = np.ones(len(self.squared_norms))
+        return AffineRows(self.factor * ones, ones, self.squared_norms)
+
+    def amplitudes(self, part: int, degrees: list[int]) -> list[NDArray[np.float64]]:
+        """Return one: all weight is in the one power."""
+        del part
+        return [self.norms for _ in degrees]

@@ -1,0 +1,48 @@
+"""What the feature maps of neural kernels share: their parameters and fitted attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps.dot_product import series_attributes
+from powersketch.feature_maps.finite_series import FiniteSeries
+from powersketch.feature_maps.neural_maps import SeriesOptions
+from powersketch.feature_maps.parameters import one_of
+from powersketch.feature_maps.row_maps import RowMap
+from powersketch.feature_maps.series_choice import EXPANSIONS
+from powersketch.feature_maps.series_tails import check_tail
+from powersketch.native import Rows
+
+_METHODS = ("power", "random")
+
+
+class NeuralFeatureMap(FeatureMap):
+    """A feature map of a kernel that is, on rows of norm one, a power series of their cosine."""
+
+    method: str
+    expansion: str
+    tail: str
+    tail_eps: float
+
+    def _check_series_parameters(self) -> None:
+        one_of("method", self.method, _METHODS)
+        one_of("expansion", self.expansion, EXPANSIONS)
+        check_tail(self.tail, self.tail_eps)
+
+    def _series_options(self, X: Rows) -> SeriesOptions:
+        return SeriesOptions(
+            self.tail,
+            float(self.tail_eps),
+            self.expansion,
+            self._sketch_options(X),
+        )
+
+    @staticmethod
+    def _attributes(row_map: RowMap, finite: FiniteSeries | None) -> dict[str, Any]:
+        """Return the fitted attributes; there is no series where there are layers or neurons."""
+        told = series_attributes(finite) if finite else dict.fromkeys(_SERIES_ATTRIBUTES)
+        return {"expansion_": row_map.name, **told}
+
+
+_SERIES_ATTRIBUTES = ("degrees_", "coefficients_", "tail_mass_", "series_error_bound_")

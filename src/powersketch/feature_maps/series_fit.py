@@ -1,0 +1,186 @@
+"""A series fitted on [−radius, radius]: a handful of degrees that stand for all.
+
+A kernel with a singularity at the radius has a slowly decaying series; what its tail adds there
+one or two high degrees can add as well, and high degrees are cheap here. The fit is by least
+squares with coefficients that are not negative, and exact at the radius. Below, s is t / radius.
+
+All sums are correctly rounded (`math.fsum`) and all else is elementary arithmetic, so that the
+coefficients, and with them the features, have the same bits on every machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.feature_maps.finite_series import FiniteSeries, horner, series_terms
+from powersketch.kernels.series import PowerSeries
+
+Vector = NDArray[np.float64]
+
+_ALL_DEGREES_UP_TO = 16
+# Pairs of an odd and an even degree: a kernel may lack one of the two kinds altogether.
+_HIGH_DEGREES = (24, 32, 48, 64, 96, 128, 192, 256)
+_SERIES_DEGREE = 2048  # of the target: beyond it, nothing is left at |s| ≤ _LARGEST
+_LARGEST = 0.995
+_GRID = 256
+_WEIGHT_AT_ONE = 1e3
+_NEGLIGIBLE = 1e-6  # of the value at 1
+_CONVERGED = 1e-11
+
+
+@functools.lru_cache(maxsize=32)
+def fitted_series(series: PowerSeries, radius: float) -> FiniteSeries:
+    """Fit κ on [−radius, radius] by few degrees, κ(radius) exactly."""
+    target = series_terms(series, _SERIES_DEGREE, radius)
+    total = float(series.value(radius))
+    degrees = _candidate_degrees(target)
+    s = _grid()
+    # A heavy last point makes the fit all but exact at 1; the scaling below does the rest.
+    columns = [np.append(_power(s, degree), _WEIGHT_AT_ONE) for degree in degrees]
+    values = np.append(horner(target, s), _WEIGHT_AT_ONE * total)
+    terms = nonnegative_least_squares(columns, values)
+    kept = terms > _NEGLIGIBLE * total
+    terms = terms[kept] * (total / math.fsum(terms[kept]))
+    chosen = tuple(degree for degree, keep in zip(degrees, kept, strict=True) if keep)
+    fit = FiniteSeries(chosen, terms, radius, 0.0, math.inf)
+    return dataclasses.replace(fit, error_bound=largest_difference(series, fit))
+
+
+def largest_difference(series: PowerSeries, fit: FiniteSeries) -> float:
+    """Bound |κ(t) − fit(t)| on [−radius, radius] by values on a grid.
+
+    The even and the odd part of either grow on [0, radius], so that between two points of the grid
+    each of them lies between its values there.
+    """
+    angles = np.linspace(np.pi / 2, 0.0, 8193)
+    s = np.clip(np.cos(angles), 0.0, 1.0)
+    s[0], s[-1] = 0.0, 1.0
+    exact = [series.value(fit.radius * s), series.value(-fit.radius * s)]
+    other = [fit.value(s), fit.value(-s)]
+    bound = 0.0
+    for sign in (1.0, -1.0):
+        low, high = _range(exact, sign)
+        fit_low, fit_high = _range(other, sign)
+        bound = max(bound, float(np.max(high - fit_low)), float(np.max(fit_high - low)))
+    return bound
+
+
+def _range(values: list[Vector], sign: float) -> tuple[Vector, Vector]:
+    """Return lower and upper bounds of even ± odd part between neighbours of the grid."""
+    even, odd = (values[0] + values[1]) / 2, (values[0] - values[1]) / 2
+    if sign > 0:
+        return even[:-1] + odd[:-1], even[1:] + odd[1:]
+    return even[:-1] - odd[1:], even[1:] - odd[:-1]
+
+
+def _candidate_degrees(target: Vector) -> list[int]:
+    """Return low degrees, then pairs of high ones; only those of a kind that the kernel has."""
+    pairs = [degree for high in _HIGH_DEGREES for degree in (high - 1, high)]
+    candidates = [*range(_ALL_DEGREES_UP_TO + 1), *pairs]
+    present = {parity for parity in (0, 1) if np.any(target[2 + parity :: 2] > 0)}
+    return [degree for degree in candidates if degree < 2 or degree % 2 in present]
+
+
+def _grid() -> Vector:
+    """Return points that are dense near ±1, where the kernel is steep."""
+    even = (2.0 * np.arange(_GRID) + 1.0) / _GRID - 1.0
+    # s (3 − s²) / 2 has slope 0 at ±1, as a cosine has.
+    bent = 0.5 * even * (3.0 - even * even)
+    return np.sort(np.concatenate([even, bent])) * _LARGEST
+
+
+def _power(s: Vector, degree: int) -> Vector:
+    result, base = np.ones_like(s), s
+    while degree:
+        if degree & 1:
+            result = result * base
+        base, degree = base * base, degree >> 1
+    return result
+
+
+def _dot(left: Vector, right: Vector) -> float:
+    return math.fsum((left * right).tolist())
+
+
+def nonnegative_least_squares(columns: list[Vector], target: Vector) -> Vector:
+    """Minimise ‖Σ c_k columns[k] − target‖ over c ≥ 0 by the active set of Lawson and Hanson."""
+    solution = np.zeros(len(columns))
+    active: list[int] = []
+    smallest = _CONVERGED * math.sqrt(_dot(target, target))
+    for _ in range(4 * len(columns)):
+        residual = target - _combination(columns, solution)
+        gains = [_gain(column, residual) for column in columns]
+        for k in active:
+            gains[k] = 0.0
+        best = int(np.argmax(gains))
+        if gains[best] <= smallest:
+            break
+        active.append(best)
+        if not _solve_active(columns, target, solution, active):
+            break
+    return solution
+
+
+def _gain(column: Vector, residual: Vector) -> float:
+    return _dot(column, residual) / math.sqrt(_dot(column, column))
+
+
+def _solve_active(
+    columns: list[Vector], target: Vector, solution: Vector, active: list[int]
+) -> bool:
+    """Move to the least-squares solution of the active columns, dropping those that reach 0.
+
+    False if the newest column is dropped at once: rounding errors hide any further progress.
+    """
+    newest = active[-1]
+    while active:
+        wanted = least_squares([columns[k] for k in active], target)
+        current = solution[active]
+        blocking = [
+            (now / (now - goal), k)
+            for now, goal, k in zip(current.tolist(), wanted.tolist(), active, strict=True)
+            if goal <= 0.0
+        ]
+        step, leaving = min(blocking, default=(1.0, -1))
+        solution[active] = current + step * (wanted - current)
+        if leaving < 0:
+            return True
+        solution[leaving] = 0.0
+        active.remove(leaving)
+        if leaving == newest:
+            return False
+    return True
+
+
+def _combination(columns: list[Vector], coefficients: Vector) -> Vector:
+    total = np.zeros_like(columns[0])
+    for column, coefficient in zip(columns, coefficients.tolist(), strict=True):
+        if coefficient:
+            total = total + coefficient * column
+    return total
+
+
+def least_squares(columns: list[Vector], target: Vector) -> Vector:
+    """Solve by modified Gram–Schmidt, which small ill-conditioned systems survive."""
+    orthogonal: list[Vector] = []
+    upper = np.zeros((len(columns), len(columns)))
+    projected = np.zeros(len(columns))
+    rest = target
+    for k, column in enumerate(columns):
+        for j, basis in enumerate(orthogonal):
+            upper[j, k] = _dot(basis, column)
+            column = column - upper[j, k] * basis
+        upper[k, k] = math.sqrt(_dot(column, column))
+        orthogonal.append(column / upper[k, k] if upper[k, k] > 0 else column)
+        projected[k] = _dot(orthogonal[k], rest)
+        rest = rest - projected[k] * orthogonal[k]
+    solution = np.zeros(len(columns))
+    for k in range(len(columns) - 1, -1, -1):
+        known = math.fsum((upper[k, k + 1 :] * solution[k + 1 :]).tolist())
+        solution[k] = (projected[k] - known) / upper[k, k] if upper[k, k] > 0 else 0.0
+    return solution

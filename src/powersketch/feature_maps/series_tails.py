@@ -1,0 +1,28 @@
+"""The ways to make an infinite series finite, by name."""
+
+from __future__ import annotations
+
+from powersketch.feature_maps.finite_series import FiniteSeries, sampled_series, truncated_series
+from powersketch.feature_maps.parameters import one_of, positive_number
+from powersketch.feature_maps.series_fit import fitted_series
+from powersketch.kernels.series import PowerSeries
+from powersketch.random_streams import RandomStreams
+
+_TAILS = ("fit", "truncate", "sample")
+
+
+def check_tail(tail: str, tail_eps: float) -> None:
+    """Refuse unknown names, and accuracies that are no positive numbers."""
+    one_of("tail", tail, _TAILS)
+    positive_number("tail_eps", tail_eps, "1e-3 is the default")
+
+
+def finite_series_of(
+    series: PowerSeries, radius: float, tail: str, eps: float, rows: int, streams: RandomStreams
+) -> FiniteSeries:
+    """Return the finite series for |t| ≤ radius."""
+    if tail == "fit":
+        return fitted_series(series, radius)
+    if tail == "sample":
+        return sampled_series(series, radius, rows, eps, streams)
+    return truncated_series(series, radius, eps)
