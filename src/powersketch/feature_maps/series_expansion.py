@@ -56,18 +56,21 @@ class SeriesKernel:
         check_norms(X, squared_norms)
         if self.homogeneity is None:
             self._check_radius(squared_norms)
-            inverse = np.ones_like(squared_norms)
+            inverse = gains = np.ones_like(squared_norms)
             with np.errstate(over="ignore"):
-                powers = self.series.value(squared_norms)
+                values = self.series.value(squared_norms) + self.offset
         else:
             norms = np.sqrt(squared_norms)
             inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-            factor = Scaled.of(squared_norms).power(self.homogeneity).to_float()
-            powers = np.where(norms > 0, factor, 0.0) * math.fsum(self.series.terms)
-        values = powers + self.offset
+            gains = Scaled.of(squared_norms).power(self.homogeneity).to_float()
+            gains = np.where(norms > 0, gains, 0.0)
+            values = gains * math.fsum(self.series.terms) + self.offset
         check_values(X, values)
-        shares = np.divide(powers, values, out=np.zeros_like(powers), where=values > 0)
-        return RowValues(squared_norms, inverse, np.sqrt(values), np.sqrt(shares))
+        roots = np.sqrt(values)
+        unit = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+        lengths = squared_norms * inverse * inverse
+        offset_share = math.sqrt(self.offset) * unit
+        return RowValues(inverse, lengths, roots, np.sqrt(gains) * unit, offset_share)
 
     def _check_radius(self, squared_norms: Vector) -> None:
         largest = math.sqrt(float(np.max(squared_norms, initial=0.0)) / self.rows.gamma)
@@ -83,18 +86,25 @@ class SeriesKernel:
 class RowValues:
     """What all expansions of a series need to know of the rows of a batch.
 
-    `share` is the amplitude of all powers together, the rest is the offset's.
+    Attributes
+    ----------
+    inverse : array
+        1 / ‖x̃‖ if rows are divided by their norms, else 1.
+    squared_lengths : array
+        The squared norms of the rows after that.
+    norms : array
+        √k(x, x).
+    factor : array
+        What makes √c_l times a power of the length relative to √k(x, x).
+    offset_share : array
+        The amplitude of the offset.
     """
 
-    squared_norms: Vector
     inverse: Vector
+    squared_lengths: Vector
     norms: Vector
-    share: Vector
-
-    @property
-    def offset_share(self) -> Vector:
-        """The amplitude of the offset."""
-        return np.sqrt(np.maximum(1.0 - self.share * self.share, 0.0))
+    factor: Vector
+    offset_share: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,20 +166,16 @@ class MeasuredSeries:
         del part
         rows, values = self.kernel.rows, self.values
         shift = rows.root_coef0 * values.inverse if rows.extra_columns else None
-        squared = values.squared_norms * values.inverse * values.inverse
-        return AffineRows(rows.root_gamma * values.inverse, shift, squared)
+        return AffineRows(rows.root_gamma * values.inverse, shift, values.squared_lengths)
 
     def amplitudes(self, part: int, degrees: list[int]) -> list[Vector]:
         """Return √c_l ‖x̃‖^l relative to the root of the whole sum."""
         del part
         series, values = self.kernel.series, self.values
-        squared = values.squared_norms * values.inverse * values.inverse
-        whole = np.sqrt(series.value(squared))
-        factor = np.divide(values.share, whole, out=np.zeros_like(whole), where=whole > 0)
         terms = dict(zip(series.degrees, np.sqrt(series.terms), strict=True))
-        powers = ascending_powers(Scaled.of(np.sqrt(squared)), degrees)
+        powers = ascending_powers(Scaled.of(np.sqrt(values.squared_lengths)), degrees)
         return [
-            (power * Scaled.of(factor * terms[degree])).to_float()
+            (power * Scaled.of(values.factor * terms[degree])).to_float()
             for degree, power in zip(degrees, powers, strict=True)
         ]
 
@@ -257,7 +263,7 @@ class MeasuredMeanSeries:
             total = np.zeros_like(along)
             for weight, value in zip(row, at_landmarks, strict=True):
                 total = total + weight * value
-            features.append(total * self._factor())
+            features.append(total * values.factor)
         return [*features, *([values.offset_share] if self.expansion.kernel.offset > 0 else [])]
 
     def rows(self, part: int) -> AffineRows:
@@ -276,7 +282,7 @@ class MeasuredMeanSeries:
         if part == 1:
             return self.direct.amplitudes(0, degrees)
         expansion, inverse = self.expansion, self.direct.values.inverse
-        along, factor = self.geometry.along * inverse, self._factor()
+        along, factor = self.geometry.along * inverse, self.direct.values.factor
         across = Scaled.of(np.sqrt(self.geometry.squared_across) * inverse)
         powers = ascending_powers(across, degrees)
         result = []
@@ -286,13 +292,6 @@ class MeasuredMeanSeries:
             values = horner(profile, along * at) / root if root > 0 else np.zeros_like(along)
             result.append((power * Scaled.of(values * factor)).to_float())
         return result
-
-    def _factor(self) -> Vector:
-        """Return what makes an amplitude relative to the row's norm."""
-        kernel, values = self.expansion.kernel, self.direct.values
-        squared = values.squared_norms * values.inverse * values.inverse
-        whole = np.sqrt(kernel.series.value(squared))
-        return np.divide(values.share, whole, out=np.zeros_like(whole), where=whole > 0)
 
 
 def _mean_of(rows: AugmentedRows, pilot: Rows, inverse: Vector) -> MeanDirection | None:
