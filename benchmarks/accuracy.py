@@ -7,9 +7,9 @@ from statistics import fmean, median
 
 import numpy as np
 import scipy.fft
-from data import unit_rows
+from data import digits, unit_rows
+from errors import relative_error
 from report import Bar, Row, Table, at_most
-from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 from powersketch import PolynomialSketch
@@ -60,14 +60,13 @@ def errors(
     K = Polynomial(**asdict(kernel))(X)
 
     def error(name: str, seed: int) -> float:
-        Z = features(name, X, kernel, size, seed)
-        return float(np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K))
+        return relative_error(features(name, X, kernel, size, seed), K)
 
     return {name: average([error(name, seed) for seed in seeds]) for name in names}
 
 
 def norm_preservation_on_digits(*, quick: bool) -> Table:
-    X = load_digits().data[:400]
+    X = digits(400)
     X = X / np.linalg.norm(X, axis=1).mean()
     table = Table(
         "Relative error on 400 digits by degree: the literal algorithm, norms preserved, default",
@@ -96,7 +95,7 @@ def expansion_on_mnist(*, quick: bool) -> Table:
 
 
 def expansion_on_digits(*, quick: bool) -> Table:
-    X = unit_rows(load_digits().data[:1000])
+    X = unit_rows(digits(1000))
     kernels = [Kernel(degree) for degree in (2, 4, 7, 16, 32, 64)]
     bars = {(Kernel(2), 1024): 0.008, (Kernel(4), 1024): 0.045}
     return _expansion_table("1000 digits rows", X, kernels, bars, quick=quick)

@@ -10,14 +10,18 @@ import psutil
 import scipy.sparse as sp
 from data import sparse_rows
 
-from powersketch import PolynomialSketch
+from powersketch import GaussianSketch, PolynomialSketch
 
 COLUMNS, COMPONENTS, BLOCK_ROWS = 1024, 1024, 1000
+MAPS = {
+    "polynomial": PolynomialSketch(4, n_components=COMPONENTS, random_state=0),
+    "Gaussian": GaussianSketch("scale", n_components=COMPONENTS, random_state=0),
+}
 
 
-def main(layout: str, rows: int) -> None:
+def main(name: str, layout: str, rows: int) -> None:
     X = input_rows(layout, rows)
-    sketch = PolynomialSketch(4, n_components=COMPONENTS, random_state=0).fit(X[:512])
+    sketch = MAPS[name].fit(X[:512])
     sketch.transform(X[:64])
     before = psutil.Process().memory_info().rss
     Z = sketch.transform(X)
@@ -55,4 +59,4 @@ def peak_bytes() -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as TerminalTable
 
 Cell = str | int | float
+RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with the same columns; the note says how they were measured."""
+    """Rows with the same columns; the note says how they were measured.
+
+    A figure is the name of a picture in the folder of results.
+    """
 
     title: str
     note: str
     rows: list[Row] = field(default_factory=list)
+    figure: str | None = None
 
     @property
     def header(self) -> list[str]:
@@ -70,7 +75,7 @@ class Table:
             {**row.cells, "bars": [{"bar": bar.text, "holds": bar.holds} for bar in row.bars]}
             for row in self.rows
         ]
-        return {"title": self.title, "note": self.note, "rows": rows}
+        return {"title": self.title, "note": self.note, "figure": self.figure, "rows": rows}
 
 
 def _formatted(cell: Cell) -> str:
@@ -95,7 +100,8 @@ def markdown(table: Table) -> str:
     header = table.header
     lines = [header, ["---"] * len(header), *table.lines()]
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"## {table.title}\n\n{table.note}\n\n{body}\n"
+    picture = f"\n![{table.title}]({table.figure})\n" if table.figure else ""
+    return f"## {table.title}\n\n{table.note}\n\n{body}\n{picture}"
 
 
 def closing_sentence(tables: Sequence[Table]) -> str:

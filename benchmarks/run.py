@@ -8,21 +8,22 @@ import platform
 import sys
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 
 PARTS = {
-    "speed": ("speed", "kernel_speed"),
-    "accuracy": ("accuracy",),
+    "speed": ("speed", "kernel_speed", "degrees_speed", "gaussian_speed"),
+    "accuracy": ("accuracy", "kernel_accuracy"),
     "memory": ("memory",),
     "import": ("import_time",),
+    "reproductions": ("reproductions", "classification"),
 }
-RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
     arguments = parsed_arguments()
+    parts = [arguments.only] if arguments.only else list(PARTS)
     try:
-        run([arguments.only] if arguments.only else list(PARTS), quick=arguments.quick)
+        check_data(parts)
+        run(parts, quick=arguments.quick)
     except ModuleNotFoundError as error:
         sys.exit(f'{error.name} is not installed: run  pip install "powersketch[bench]"')
 
@@ -34,8 +35,19 @@ def parsed_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def check_data(parts: list[str]) -> None:
+    """Say now that a data set is missing, rather than after everything else was measured."""
+    from data import check_fashion_mnist
+
+    if "reproductions" in parts:
+        try:
+            check_fashion_mnist()
+        except FileNotFoundError as error:
+            sys.exit(str(error))
+
+
 def run(parts: list[str], *, quick: bool) -> None:
-    from report import closing_sentence, print_table
+    from report import RESULTS, closing_sentence, print_table
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 140)
@@ -50,7 +62,7 @@ def run(parts: list[str], *, quick: bool) -> None:
 
 
 def write_results(tables: dict[str, list], sentence: str, *, quick: bool) -> None:
-    from report import markdown, write_atomically
+    from report import RESULTS, markdown, write_atomically
 
     parts = {part: [table.as_json() for table in found] for part, found in tables.items()}
     results = {"machine": machine(), "quick": quick, "parts": parts}

@@ -121,6 +121,18 @@ class TestTails:
                 missing = max(value - math.fsum(exact), 0.0)
                 assert bound <= 1.0001 * following + missing + 1e-11 * value
 
+    def test_errors_of_the_coefficients_count(self) -> None:
+        series = callable_series(np.arcsin)
+        terms = series.terms(400, 1.0)
+        errors = math.fsum(series.coefficient_error(400)[terms > 0.0])
+        assert series.tail_bound(400, 1.0) >= math.pi / 2 - math.fsum(terms) + 0.99 * errors
+
+    def test_errors_that_add_up_do_not_raise_the_bound(self) -> None:
+        series = callable_series(np.exp, radius=50.0)
+        bounds = [series.tail_bound(degree, 50.0) for degree in range(150, 4000, 350)]
+        assert bounds == sorted(bounds, reverse=True)
+        assert bounds[0] < 1e-11 * math.exp(50.0)
+
     def test_degree_for(self) -> None:
         assert callable_series(np.exp, 4.0).degree_for(1e-6, 4.0) == 17
         assert callable_series(lambda t: 1 / (2 - t)).degree_for(1e-9, 1.0) == 29

@@ -176,6 +176,13 @@ class TestTails:
                 exact += term
         assert Fraction(exponential_series(scale).tail_bound(q, t)) >= exact
 
+    @given(scale=st.floats(0.1, 7.0), x=st.floats(300.0, 700.0))
+    def test_rounding_of_a_large_argument(self, scale: float, x: float) -> None:
+        t = x / scale
+        with localcontext(prec=40):
+            exact = (Decimal(scale) * Decimal(t)).exp() - 1
+        assert Decimal(exponential_series(scale).tail_bound(0, t)) >= exact
+
     @pytest.mark.parametrize("degree", [1, 2, 9, 100, 1001, 4000])
     def test_arcsin_at_the_radius(self, degree: int) -> None:
         partial = sum(float(EXACT["arcsin"](n)) for n in range(degree, 0, -1))

@@ -20,6 +20,8 @@ from powersketch.kernels.series import (
     callable_series,
     neural_tangent_series,
 )
+from powersketch.kernels.series.neural import _cached_table
+from powersketch.kernels.series.positive import PositiveSeries
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620900")
 UNIT = 2.0**-53
@@ -148,6 +150,58 @@ def complex_kappas(rho: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArr
 def truncation_error(order: int, terms: int) -> float:
     """What is missing at one after the terms 0, ..., p of the sums for kappa_0 or kappa_1."""
     return arc_cosine_series(order).tail_bound(2 * terms + 1 + order, 1.0)
+
+
+class TestPromisedRoundings:
+    """No coefficient is further off than the series says, where the inputs are exact."""
+
+    def coefficients(self, seed: int) -> NDArray[np.float64]:
+        generator = np.random.default_rng(seed)
+        return generator.random(60) * (generator.random(60) < 0.7)
+
+    def check(self, series: PositiveSeries, exact: list[Fraction]) -> None:
+        promised = series.roundings().tolist()
+        computed = series.coefficients.tolist()
+        for coefficient, value, count in zip(computed, exact, promised, strict=True):
+            assert abs(Fraction(coefficient) - value) <= Fraction(count * UNIT) * value
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_product(self, seed: int) -> None:
+        f, g = self.coefficients(seed), self.coefficients(seed + 100)
+        exact = [
+            sum((Fraction(f[k]) * Fraction(g[n - k]) for k in range(n + 1)), Fraction(0))
+            for n in range(60)
+        ]
+        self.check(PositiveSeries(f, 0, 0) * PositiveSeries(g, 0, 0), exact)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_inverse_square_root(self, seed: int) -> None:
+        f = self.coefficients(seed) / 64
+        f[0] = 0.75
+        # w = (1 - f)^(-1/2) is the series with w_0 = 2 and w² (1 - f) = 1.
+        reciprocal = [Fraction(4)]
+        root = [Fraction(2)]
+        for n in range(1, 60):
+            reciprocal.append(4 * sum(Fraction(f[k]) * reciprocal[n - k] for k in range(1, n + 1)))
+            crossed = sum(root[k] * root[n - k] for k in range(1, n))
+            root.append((reciprocal[n] - crossed) / 4)
+        self.check(PositiveSeries(f, 0, 0).inverse_sqrt_of_rest(0.25), root)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_integral(self, seed: int) -> None:
+        f, inner = self.coefficients(seed), self.coefficients(seed + 100)
+        exact = [Fraction(1, 2)]
+        for n in range(1, 60):
+            products = (k * Fraction(inner[k]) * Fraction(f[n - k]) for k in range(1, n + 1))
+            exact.append(sum(products, Fraction(0)) / n)
+        series = PositiveSeries(f, 0, 0).integral_along(PositiveSeries(inner, 0, 0), 0.5)
+        self.check(series, exact)
+
+    def test_sum_and_factor(self) -> None:
+        f, g = self.coefficients(1), self.coefficients(2)
+        exact = [(Fraction(a) + Fraction(b)) * Fraction(0.7) for a, b in zip(f, g, strict=True)]
+        series = (PositiveSeries(f, 0, 0) + PositiveSeries(g, 0, 0)).scaled(0.7)
+        self.check(series, exact)
 
 
 class TestOneLayer:
@@ -327,6 +381,16 @@ class TestValues:
         cosine = (0.75 * (x @ y.T) + 0.4) / (0.75 + 0.4)
         series = neural_tangent_series(2, True, 1.5, 0.4, 1.0)
         np.testing.assert_allclose(series.value(cosine), kernel(x, y), rtol=1e-13)
+
+    def test_the_caller_s_decimal_precision_does_not_matter(self) -> None:
+        parameters = (2, True, 1.37, 0.41, 1.9)
+        value = float(neural_tangent_series(*parameters).value(0.3))
+        coefficients = neural_tangent_series(*parameters).coefficients(9)
+        _cached_table.cache_clear()
+        with localcontext(prec=3):
+            series = neural_tangent_series(*parameters)
+            assert float(series.value(0.3)) == value
+            np.testing.assert_array_equal(series.coefficients(9), coefficients)
 
 
 class TestTails:

@@ -18,7 +18,7 @@ from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
 from powersketch.feature_maps.series_expansion import SeriesKernel
 from powersketch.feature_maps.series_tails import check_tail, finite_series_of
 from powersketch.kernels import DotProduct
-from powersketch.kernels.series.power_series import product_of_powers
+from powersketch.kernels.series import CoefficientSeries
 from powersketch.native import Rows
 from powersketch.random_streams import RandomStreams
 
@@ -173,7 +173,8 @@ class DotProductSketch(FeatureMap):
 
 def series_attributes(finite: FiniteSeries) -> dict[str, Any]:
     """Return what a fitted sketch tells about the series in use."""
-    coefficients = product_of_powers(finite.dense_terms(), 1.0 / finite.radius)
+    at_radius = CoefficientSeries(finite.dense_terms())
+    coefficients = at_radius.terms(finite.degrees[-1], 1.0 / finite.radius)
     return {
         "degrees_": finite.degrees,
         "coefficients_": coefficients[list(finite.degrees)],

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.kernels.series import PowerSeries
-from powersketch.kernels.series.power_series import product_of_powers
 from powersketch.random_streams import RandomStreams
 
 _HIGHEST_DEGREE = 512
@@ -78,7 +76,7 @@ def truncated_series(series: PowerSeries, radius: float, eps: float) -> FiniteSe
     highest, allowed = _HIGHEST_DEGREE, eps * float(series.value(radius))
     if series.tail_bound(highest, radius) <= allowed:
         highest = series.degree_for(eps, radius, limit=highest)
-    terms = series_terms(series, highest, radius)
+    terms = series.terms(highest, radius)
     return _finite(series, radius, terms, highest)
 
 
@@ -90,11 +88,14 @@ def sampled_series(
     This is the scheme of Theorem B.5 (2 < p < 3) and Corollary B.6 (1 < p ≤ 2) of [SWYZ21] for
     p-convergent kernels: q = (n/ε)^(1/p), s = (n/ε)^(2/(1+2p)) or n^((2+2/p)/(3+2p)) ε^(−2/(3+2p)),
     and ε⁻² n² s^(−2p) log(n/δ) samples; a degree that is drawn k times counts k times. From p = 3
-    on the first q degrees are kept (Theorem B.2).
+    on nothing is gained by it, and the series is cut off (Theorem B.2).
     """
     series.value(radius)  # refuses what is beyond float64 or outside the disk of convergence
-    first, last, count = sampling_plan(series.convergence_rate(radius), rows, eps)
-    terms = series_terms(series, last, radius)
+    rate = series.convergence_rate(radius)
+    if rate >= 3.0:
+        return truncated_series(series, radius, eps)
+    first, last, count = sampling_plan(rate, rows, eps)
+    terms = series.terms(last, radius)
     tail = terms[first + 1 :]
     mass = math.fsum(tail)
     if mass > 0 and count:
@@ -104,7 +105,7 @@ def sampled_series(
 
 
 def sampling_plan(rate: float, rows: int, eps: float) -> tuple[int, int, int]:
-    """Return s, q and the number of samples for a rate of convergence p."""
+    """Return s, q and the number of samples for a rate of convergence p below 3."""
     if rate <= 1.0:
         raise ValueError(
             f"the terms of the series decay like l^-{rate:.2f}: the sampling scheme needs a rate "
@@ -112,8 +113,6 @@ def sampling_plan(rate: float, rows: int, eps: float) -> tuple[int, int, int]:
         )
     ratio = rows / eps
     last = min(math.ceil(ratio ** (1.0 / rate)), _HIGHEST_DEGREE)
-    if rate >= 3.0:
-        return last, last, 0
     if rate > 2.0:
         first = math.ceil(ratio ** (2.0 / (1.0 + 2.0 * rate)))
     else:
@@ -135,31 +134,14 @@ def _hits(
     return np.bincount(drawn, minlength=len(edges)).astype(np.float64)
 
 
-def series_terms(series: PowerSeries, degree: int, radius: float) -> NDArray[np.float64]:
-    """Return C_l · radius^l for all l up to the degree."""
-    return product_of_powers(series.coefficients(degree), radius)
-
-
 def _finite(
     series: PowerSeries, radius: float, terms: NDArray[np.float64], highest: int
 ) -> FiniteSeries:
-    exact = series_terms(series, highest, radius)
+    exact = series.terms(highest, radius)
     tail = series.tail_bound(highest, radius)
-    degrees = np.flatnonzero(terms > 0)
     missing = max(float(series.value(radius)) - math.fsum(terms), 0.0)
     # |Σ (C_l − Ĉ_l) t^l| is at most Σ |C_l − Ĉ_l| radius^l.
     bound = math.fsum(np.abs(exact - terms)) + tail
-    return finite_series(degrees.tolist(), terms[degrees], radius, missing, bound)
-
-
-def finite_series(
-    degrees: Sequence[int],
-    terms: NDArray[np.float64],
-    radius: float,
-    missing: float,
-    error_bound: float,
-) -> FiniteSeries:
-    """Make a finite series; one without any term becomes the constant zero."""
-    if not len(degrees):
-        return FiniteSeries((0,), np.zeros(1), radius, missing, error_bound)
-    return FiniteSeries(tuple(degrees), terms, radius, missing, error_bound)
+    # A series without any term is the constant zero.
+    degrees = tuple(np.flatnonzero(terms > 0).tolist()) or (0,)
+    return FiniteSeries(degrees, terms[list(degrees)], radius, missing, bound)

@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.finite_series import FiniteSeries, horner, series_terms
+from powersketch.feature_maps.finite_series import FiniteSeries, horner
 from powersketch.kernels.series import PowerSeries
 
 Vector = NDArray[np.float64]
@@ -36,7 +36,7 @@ _CONVERGED = 1e-11
 @functools.lru_cache(maxsize=32)
 def fitted_series(series: PowerSeries, radius: float) -> FiniteSeries:
     """Fit κ on [−radius, radius] by few degrees, κ(radius) exactly."""
-    target = series_terms(series, _SERIES_DEGREE, radius)
+    target = series.terms(_SERIES_DEGREE, radius)
     total = float(series.value(radius))
     degrees = _candidate_degrees(target)
     s = _grid()

@@ -25,7 +25,7 @@ from powersketch.kernels.series.power_series import UNIT, product_of_powers
 
 __all__ = ["arc_cosine_series", "neural_tangent_series"]
 
-# A layer's value takes an arccosine, a square root and a few operations: far less roundings.
+# A layer's value takes an arccosine, a square root and a few operations: far fewer roundings.
 _SAFE_FACTOR = 1.0 + 64 * UNIT
 _KAPPAS = (kappa_0, kappa_1, kappa_2)
 _AT_ONE = (1, 1, 3)
@@ -117,14 +117,16 @@ class NeuralTangentSeries(NeuralSeries):
         return (_kappas_of(cosine, at_zero, 0)[0] * tangent).scaled(0.5)
 
     def _closed_form(self, t: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-        gain, diagonals = 0.5 * self.weight_variance, self._diagonals()
+        gain = 0.5 * self.weight_variance
+        with decimal.localcontext(_wide_decimals()):
+            diagonals = self._diagonals()
+            layers = [(float(Decimal(gain) * a / b), float(b)) for a, b in pairwise(diagonals)]
         tangent = float(diagonals[0]) * t
-        for below, diagonal in pairwise(diagonals):
+        for share, diagonal in layers:
             slope, image = kappas_0_and_1(t * factor)
-            share = float(Decimal(gain) * below / diagonal)
             # So written, the next cosine is exactly one where this one is.
             t = (1.0 - share * (1.0 - image)) * factor
-            tangent = (float(diagonal) * t + gain * slope * tangent) * factor
+            tangent = (diagonal * t + gain * slope * tangent) * factor
         if self.train_output:
             return tangent
         return 0.5 * kappa_0(t * factor) * tangent * factor
@@ -223,7 +225,7 @@ def neural_tangent_series(
 
 @lru_cache(maxsize=64)
 def _cached_table(series: NeuralSeries, size: int) -> PositiveSeries:
-    with decimal.localcontext(decimal.Context(prec=50)), np.errstate(over="ignore"):
+    with decimal.localcontext(_wide_decimals()), np.errstate(over="ignore"):
         table = series._expansion(size)
     if not np.isfinite(table.coefficients).all():
         raise ValueError(
@@ -232,6 +234,11 @@ def _cached_table(series: NeuralSeries, size: int) -> PositiveSeries:
         )
     table.coefficients.flags.writeable = False
     return table
+
+
+def _wide_decimals() -> decimal.Context:
+    # With 50 digits the rounding to float64 is the only error that counts.
+    return decimal.Context(prec=50)
 
 
 def _kappas_of(inner: PositiveSeries, at_zero: Decimal, order: int) -> list[PositiveSeries]:
