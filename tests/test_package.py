@@ -9,9 +9,19 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import powersketch
 
-PUBLIC = ["PolynomialSketch", "__version__", "kernels"]
+PUBLIC = [
+    "ArcCosineSketch",
+    "DotProductSketch",
+    "GaussianSketch",
+    "NeuralTangentSketch",
+    "PolynomialSketch",
+    "__version__",
+    "kernels",
+]
 OPTIONAL = {"dask", "matplotlib", "pandas", "pyarrow", "rich", "typer"}
 
 
@@ -31,6 +41,18 @@ def test_public_names() -> None:
         assert hasattr(powersketch, name)
 
 
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="module 'powersketch' has no attribute 'Sketch'"):
+        _ = powersketch.Sketch
+    assert dir(powersketch) == sorted(powersketch.__all__)
+
+
+def test_importing_it_loads_nothing_else_of_size() -> None:
+    """An estimator's module is loaded when it is first asked for."""
+    assert not modules_after("import powersketch") & {"numpy", "scipy", "sklearn"}
+    assert "sklearn" in modules_after("from powersketch import GaussianSketch")
+
+
 def test_star_import_gives_the_public_names() -> None:
     namespace: dict[str, object] = {}
     exec("from powersketch import *", namespace)
@@ -47,7 +69,11 @@ def test_types_are_published() -> None:
 
 def test_importing_and_using_it_loads_no_optional_package() -> None:
     """Beyond those that scikit-learn loads by itself where they are installed."""
-    use = "powersketch.PolynomialSketch(n_components=2).fit_transform([[1.0, 2.0], [3.0, 4.0]])"
+    use = "".join(
+        f"powersketch.{name}(n_components=2).fit_transform([[0.5, 0.25], [0.75, 0.5]])\n"
+        for name in PUBLIC
+        if name.endswith("Sketch")
+    )
     loaded = modules_after(f"import powersketch\n{use}")
     assert "powersketch" in loaded
     assert not (loaded - modules_after("import sklearn.base")) & OPTIONAL

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from powersketch import PolynomialSketch
 from powersketch.sketches import BASE_SKETCHES
 from tests.feature_maps.maps import (
-    NORM_PRESERVING,
     Case,
     assert_same_bits,
     each_case,
@@ -34,16 +33,15 @@ class TestFewRows:
         X, sketch = case.rows(count, dtype), case.sketch()
         Z = sketch.fit_transform(X)
         assert Z.shape == (count, case.parameters["n_components"])
-        expected = sketch.kernel_.diagonal(X.astype(np.float64))
+        expected = case.expected_diagonal(sketch, X)
         np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
 
     @each_case
     @each_float
     def test_each_row_has_the_features_it_has_among_others(self, case: Case, dtype: Any) -> None:
-        X = case.rows(20, dtype)
-        sketch = case.sketch().fit(X)
+        X, sketch = case.rows(20, dtype), case.fitted(20, dtype)
         alone = np.concatenate([sketch.transform(row[None]) for row in X])
-        assert_same_bits(alone, sketch.transform(X))
+        assert_same_bits(alone, case.features(20, dtype))
 
 
 class TestFewColumns:
@@ -110,16 +108,18 @@ class TestPlainData:
     @each_case
     @each_float
     def test_zero_rows_become_what_the_kernel_says(self, case: Case, dtype: Any) -> None:
-        """Zero without coef0, else of length coef0^(degree / 2)."""
+        """Zero if the kernel is zero there, else of the norm that it has there."""
         X = case.rows(12, dtype)
         X[[0, 5, 11]] = 0
-        sketch = case.sketch()
+        sketch = case.sketch().fit(X)
+        expected = case.expected_diagonal(sketch, X[[0, 5, 11]])
         for rows in (X, sp.csr_array(X)):
-            Z = sketch.fit(X).transform(rows)[[0, 5, 11]]
-            if sketch.kernel_.coef0 == 0:
+            Z = sketch.transform(rows)[[0, 5, 11]]
+            assert np.isfinite(Z).all()
+            assert_same_bits(Z, np.repeat(Z[:1], 3, axis=0))
+            if not expected.any():
                 assert not Z.any()
-            elif case.name in NORM_PRESERVING:
-                expected = sketch.kernel_.coef0**sketch.kernel_.degree
+            elif case.diagonal != "neither":
                 np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
 
     @each_case
@@ -128,21 +128,25 @@ class TestPlainData:
         X, sketch = np.zeros((9, case.columns), dtype), case.sketch()
         Z = sketch.fit_transform(X)
         assert np.isfinite(Z).all()
-        if sketch.kernel_.coef0 == 0:
+        expected = case.expected_diagonal(sketch, X)
+        if not expected.any():
             assert not Z.any()
+        elif case.diagonal != "neither":
+            np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
 
     @each_norm_preserving_case
     def test_negative_zeros_are_zeros(self, case: Case) -> None:
         X = case.rows()
         negative = np.where(X == 0, -0.0, X)
-        Z = case.sketch().fit_transform(X)
-        np.testing.assert_array_equal(case.sketch().fit_transform(negative), Z)
+        np.testing.assert_array_equal(case.sketch().fit_transform(negative), case.features())
 
     @each_norm_preserving_case
     def test_constant_columns(self, case: Case) -> None:
         X, sketch = np.full((20, case.columns), 0.25), case.sketch()
+        X *= min(1.0, case.largest_norm / np.sqrt(squared_lengths(X).max()))
         Z = sketch.fit_transform(X)
-        np.testing.assert_allclose(squared_lengths(Z), sketch.kernel_.diagonal(X), rtol=1e-12)
+        expected = case.expected_diagonal(sketch, X)
+        np.testing.assert_allclose(squared_lengths(Z), expected, rtol=1e-12)
         assert_same_bits(Z, np.repeat(Z[:1], 20, axis=0))
 
     @each_case
@@ -154,7 +158,7 @@ class TestPlainData:
     @each_norm_preserving_case
     def test_rows_beyond_those_of_fit(self, case: Case) -> None:
         """Rows of another size and opposite direction than fit has seen."""
-        sketch = case.sketch().fit(case.rows(30))
-        X = np.concatenate([-3 * case.rows(10, seed=1), 1e-3 * case.rows(10, seed=2)])
-        expected = sketch.kernel_.diagonal(X)
+        sketch = case.fitted(30)
+        X = np.concatenate([-case.reach * case.rows(10, seed=1), 1e-3 * case.rows(10, seed=2)])
+        expected = case.expected_diagonal(sketch, X)
         np.testing.assert_allclose(squared_lengths(sketch.transform(X)), expected, rtol=1e-12)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.mean_split import MeanDirection, column_sums
+from powersketch.feature_maps.column_sums import column_sums
+from powersketch.feature_maps.mean_direction import MeanDirection
 from tests.feature_maps.maps import each_float, squared_lengths, uncentred
 
 Array = NDArray[Any]
@@ -24,7 +25,7 @@ each_gamma = pytest.mark.parametrize("gamma", [1.0, 0.3])
 
 
 def direction_of(X: Array, gamma: float, coef0: float) -> MeanDirection:
-    centre = MeanDirection.of_mean(AugmentedRows(4, gamma, coef0), X.mean(axis=0))
+    centre = MeanDirection.of_mean(AugmentedRows(gamma, coef0), X.mean(axis=0))
     assert centre is not None
     return centre
 
@@ -90,10 +91,10 @@ class TestMeanDirection:
             np.testing.assert_array_equal(getattr(from_sparse, name), getattr(dense, name))
 
     def test_no_direction_without_a_mean(self) -> None:
-        assert MeanDirection.of_mean(AugmentedRows(2, 1.0, 0.0), np.zeros(5)) is None
+        assert MeanDirection.of_mean(AugmentedRows(1.0, 0.0), np.zeros(5)) is None
 
     def test_the_constant_alone_is_a_direction(self) -> None:
-        centre = MeanDirection.of_mean(AugmentedRows(2, 1.0, 4.0), np.zeros(5))
+        centre = MeanDirection.of_mean(AugmentedRows(1.0, 4.0), np.zeros(5))
         assert centre is not None
         assert centre.constant == 1.0
         assert not centre.direction.any()
@@ -130,9 +131,10 @@ class TestColumnSums:
 def blocks_of(sketch: PolynomialSketch, Z: Array) -> dict[int, Array]:
     """Cut the features into the blocks of each degree."""
     sizes = sketch._row_map.sizes
-    starts = [sizes.offset(degree) for degree in sizes.degrees.tolist()]
+    degrees = [0, *sizes.degrees.tolist()]
+    starts = [sizes.offset(degree) for degree in degrees]
     pieces = np.split(Z, [*starts[1:], sizes.stop], axis=1)
-    return dict(zip(sizes.degrees.tolist(), pieces, strict=False))
+    return dict(zip(degrees, pieces[:-1], strict=True))
 
 
 class TestBlocks:
@@ -143,7 +145,7 @@ class TestBlocks:
         sketch = PolynomialSketch(
             degree, coef0=coef0, n_components=35, expansion="mean", norm_preserving=False
         ).fit(X)
-        geometry = sketch._row_map.centre.geometry(X, threads=1)
+        geometry = sketch._row_map.expansion.centre.geometry(X, threads=1)
         along = np.outer(geometry.along, geometry.along)
         across = X @ X.T + coef0 - along
         sizes = sketch._row_map.sizes
@@ -163,7 +165,7 @@ class TestBlocks:
         ).fit(X)
         sizes = sketch._row_map.sizes
         assert len(sizes.coordinates) == 10
-        geometry = sketch._row_map.centre.geometry(X, threads=1)
+        geometry = sketch._row_map.expansion.centre.geometry(X, threads=1)
         along = np.outer(geometry.along, geometry.along)
         term = 3 * along**2 * (X @ X.T + coef0 - along)
         linear = blocks_of(sketch, sketch.transform(X))[1]
@@ -172,20 +174,28 @@ class TestBlocks:
     @each_coef0
     @each_float
     def test_kept_blocks_share_the_norm_in_proportion(self, coef0: float, dtype: Any) -> None:
-        """With exact norms every block has its binomial share of what the blocks kept add up to."""
+        """With exact norms degree 0 has its binomial share, and the others divide what it leaves.
+
+        They do so in proportion to their own shares: what the degrees without features would have
+        had is theirs.
+        """
         X, degree = uncentred(30, 20, dtype), 5
         sketch = PolynomialSketch(
             degree, coef0=coef0, n_components=50, expansion="mean", random_state=0
         ).fit(X)
-        geometry = sketch._row_map.centre.geometry(X, threads=1)
+        geometry = sketch._row_map.expansion.centre.geometry(X, threads=1)
         cosine = geometry.along**2 / geometry.squared_norms
         shares = {
             level: comb(degree, level) * cosine ** (degree - level) * (1 - cosine) ** level
             for level in sketch._row_map.sizes.degrees.tolist()
         }
-        total = sum(shares.values())
-        for level, block in blocks_of(sketch, sketch.transform(X)).items():
-            expected = geometry.squared_norms**degree * shares[level] / total
+        constant = cosine**degree
+        factor = (1 - constant) / sum(shares.values())
+        parts = {0: constant, **{level: factor * share for level, share in shares.items()}}
+        blocks = blocks_of(sketch, sketch.transform(X))
+        assert list(blocks) == list(parts)
+        for level, block in blocks.items():
+            expected = geometry.squared_norms**degree * parts[level]
             np.testing.assert_allclose(squared_lengths(block), expected, rtol=1e-4)
 
     @pytest.mark.parametrize("degree", [2, 3, 40])

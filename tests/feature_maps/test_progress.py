@@ -11,9 +11,10 @@ import scipy.sparse as sp
 
 from powersketch import PolynomialSketch
 from powersketch.feature_maps import batches
-from tests.feature_maps.maps import assert_same_bits, uncentred
+from powersketch.feature_maps.base import FeatureMap
+from tests.feature_maps.maps import assert_same_bits, each_estimator, uncentred
 
-REPORT = re.compile(r"\r\[PolynomialSketch\] (\d+)/(\d+) rows \((\d+)%\)(\n?)")
+REPORT = re.compile(r"\r\[(\w+)\] (\d+)/(\d+) rows \((\d+)%\)(\n?)")
 
 
 @pytest.fixture
@@ -24,33 +25,42 @@ def many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("many_batches")
+@each_estimator
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-def test_every_batch_is_reported(capsys: pytest.CaptureFixture[str], container: Any) -> None:
-    rows = container(uncentred(100, 20))
-    PolynomialSketch(n_components=30, verbose=1).fit(rows).transform(rows)
+def test_every_batch_is_reported(
+    capsys: pytest.CaptureFixture[str], estimator: type[FeatureMap], container: Any
+) -> None:
+    rows, name = container(uncentred(100, 20)), estimator.__name__
+    estimator(n_components=30, verbose=1).fit(rows).transform(rows)
     printed = capsys.readouterr()
     assert REPORT.findall(printed.err) == [
-        ("32", "100", "32", ""),
-        ("64", "100", "64", ""),
-        ("96", "100", "96", ""),
-        ("100", "100", "100", "\n"),
+        (name, "32", "100", "32", ""),
+        (name, "64", "100", "64", ""),
+        (name, "96", "100", "96", ""),
+        (name, "100", "100", "100", "\n"),
     ]
     assert REPORT.sub("", printed.err) == ""
     assert printed.out == ""
 
 
 @pytest.mark.usefixtures("many_batches")
+@each_estimator
 @pytest.mark.parametrize("verbose", [0, False])
-def test_silent_unless_asked(capsys: pytest.CaptureFixture[str], verbose: int) -> None:
-    PolynomialSketch(verbose=verbose).fit_transform(uncentred(100, 20))
+def test_silent_unless_asked(
+    capsys: pytest.CaptureFixture[str], estimator: type[FeatureMap], verbose: int
+) -> None:
+    estimator(verbose=verbose).fit_transform(uncentred(100, 20))
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.usefixtures("many_batches")
-def test_features_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+@each_estimator
+def test_features_are_the_same(
+    capsys: pytest.CaptureFixture[str], estimator: type[FeatureMap]
+) -> None:
     X = uncentred(100, 20)
-    told = PolynomialSketch(random_state=0, verbose=1).fit_transform(X)
-    assert_same_bits(told, PolynomialSketch(random_state=0).fit_transform(X))
+    told = estimator(random_state=0, verbose=1).fit_transform(X)
+    assert_same_bits(told, estimator(random_state=0).fit_transform(X))
     assert capsys.readouterr().err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,13 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch import PolynomialSketch
+from powersketch import DotProductSketch, PolynomialSketch
 from tests.feature_maps.maps import (
+    HOMOGENEOUS,
+    Case,
+    each_case,
     each_float,
+    each_homogeneous_case,
     relative_error,
     squared_lengths,
     uncentred,
@@ -249,3 +254,100 @@ class TestOverflow:
         sketch = PolynomialSketch(1000, n_components=32, random_state=0, **parameters)
         with pytest.raises(ValueError, match="overflows float32"):
             sketch.fit_transform(rows_of_norm(1e10, np.float32))
+
+
+REFUSAL = re.compile("[Ss]cale the (rows|data)|radius of convergence|power series|more n_comp")
+# Powers of ten that rows are multiplied by, and what of a kernel's values is far from zero.
+FACTORS = {np.float32: (-38, -20, -5, 5, 10, 19, 30), np.float64: (-140, -20, 5, 19, 140, 200)}
+NORMAL = {np.float32: 1e-30, np.float64: 1e-280}
+# Powers of two by which a homogeneous map may be scaled, times its homogeneity.
+ROOM = {np.float32: 45, np.float64: 400}
+OVERFLOWING = {
+    name: case
+    for name, case in HOMOGENEOUS.items()
+    if case.homogeneity and case.parameters.get("method") != "random"
+}
+
+
+def multiplied(case: Case, exponent: int, dtype: Any) -> NDArray[Any]:
+    with np.errstate(under="ignore"):
+        rows: NDArray[Any] = (case.rows() * 10.0**exponent).astype(dtype)
+    return rows
+
+
+def check_features(case: Case, sketch: Any, X: NDArray[Any]) -> None:
+    """Features are finite, and of the right norm where that is no tiny number."""
+    Z = sketch.transform(X)
+    assert np.isfinite(Z).all()
+    if case.diagonal != "neither":
+        expected, dtype = case.expected_diagonal(sketch, X), X.dtype.type
+        normal = expected > NORMAL[dtype]
+        lengths = squared_lengths(Z)[normal]
+        np.testing.assert_allclose(lengths, expected[normal], rtol=TOLERANCE[dtype])
+
+
+def refusal_of(case: Case, sketch: Any, X: NDArray[Any]) -> str:
+    """Return the message if the rows are refused by a sketch, fitted or not; else nothing."""
+    try:
+        check_features(case, sketch if hasattr(sketch, "seed_") else sketch.fit(X), X)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+class TestEveryMap:
+    """No map returns what is not finite, and none warns: rows are right or refused."""
+
+    @each_case
+    @each_float
+    def test_other_scales_than_fit_has_seen(self, case: Case, dtype: Any) -> None:
+        for exponent in FACTORS[dtype]:
+            X = multiplied(case, exponent, dtype)
+            refusal = refusal_of(case, case.fitted(dtype=dtype), X)
+            assert not refusal or (exponent > 0 and REFUSAL.search(refusal))
+
+    @each_case
+    @each_float
+    def test_any_scale(self, case: Case, dtype: Any) -> None:
+        for exponent in (-20, 5, 19):
+            refusal = refusal_of(case, case.sketch(), multiplied(case, exponent, dtype))
+            assert not refusal or (exponent > 0 and REFUSAL.search(refusal))
+
+    @each_case
+    @each_float
+    def test_smallest_numbers(self, case: Case, dtype: Any) -> None:
+        """Entries with few digits in float32, and squared norms of zero in float64."""
+        X = multiplied(case, -43 if dtype == np.float32 else -165, dtype)
+        assert X.any()
+        assert np.isfinite(case.fitted(dtype=dtype).transform(X)).all()
+        assert np.isfinite(case.sketch().fit_transform(X)).all()
+
+    @each_homogeneous_case
+    @each_float
+    def test_scale_of_homogeneous_maps_is_exact(self, case: Case, dtype: Any) -> None:
+        degree = case.homogeneity or 0
+        for sign in (-1, 1):
+            exponent = sign * ROOM[dtype] // max(degree, 1)
+            Z = case.fitted(dtype=dtype).transform(np.ldexp(case.rows(dtype=dtype), exponent))
+            expected = np.ldexp(case.features(dtype=dtype), degree * exponent)
+            np.testing.assert_array_equal(Z, expected)
+
+    @each_float
+    @pytest.mark.parametrize("tail", ["truncate", "sample", "fit"])
+    def test_rows_of_norm_one_are_inside_the_disk(self, dtype: Any, tail: str) -> None:
+        """Though roundings make their norms a little more than one."""
+        X = rows_of_norm(1.0, dtype)
+        assert squared_lengths(X).max() > 1
+        sketch = DotProductSketch("arcsin", n_components=64, tail=tail, random_state=0).fit(X)
+        assert np.isfinite(sketch.transform(X)).all()
+
+    @pytest.mark.parametrize("case", OVERFLOWING.values(), ids=OVERFLOWING.keys())
+    @each_container
+    def test_overflow_names_dtype_and_remedy(self, case: Case, container: Any) -> None:
+        assert case.homogeneity
+        X = np.ldexp(case.rows(dtype=np.float32), 70 // case.homogeneity + 2)
+        with pytest.raises(ValueError, match="overflows float32") as caught:
+            case.fitted(dtype=np.float32).transform(container(X))
+        assert "Scale the rows of X" in str(caught.value)
+        assert "pass X as float64" in str(caught.value)
+        assert np.isfinite(case.fitted(dtype=np.float32).transform(X.astype(np.float64))).all()

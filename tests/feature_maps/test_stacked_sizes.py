@@ -2,34 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.split_sizes import SplitSizes, choose_sizes
+from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.powers import monomial_count
 
 Weights = NDArray[np.float64]
+NUMBERS = st.one_of(st.just(0.0), st.floats(1e-12, 1.0))
 
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[Weights, Weights, int]:
     """Weights of the degrees, energies of the coordinates that add up to weights[1], and a size."""
-    numbers = st.one_of(st.just(0.0), st.floats(1e-12, 1.0))
-    weights = np.array(draw(st.lists(numbers, min_size=2, max_size=40)))
-    energies = np.array(draw(st.lists(numbers, min_size=1, max_size=12)))
+    weights = np.array(draw(st.lists(NUMBERS, min_size=2, max_size=40)))
+    energies = np.array(draw(st.lists(NUMBERS, min_size=1, max_size=12)))
     if energies.sum() > 0:
         energies *= weights[1] / energies.sum()
     return weights, energies, draw(st.integers(3, 300))
 
 
-def chosen(weights: Weights, energies: Weights, size: int) -> SplitSizes:
+@dataclass(frozen=True, eq=False)
+class FullProblem:
+    """Any number of constants, terms beyond the degrees, and sizes down to one."""
+
+    weights: Weights
+    energies: Weights
+    others: Weights
+    size: int
+    constants: int
+
+    @property
+    def sizes(self) -> StackedSizes:
+        return choose_sizes(
+            self.weights,
+            self.energies,
+            len(self.energies),
+            self.size,
+            constants=self.constants,
+            others=self.others,
+        )
+
+
+@st.composite
+def full_problems(draw: st.DrawFn) -> FullProblem:
+    weights, energies, size = draw(problems())
+    others = np.array(draw(st.lists(NUMBERS, max_size=10)))
+    size = draw(st.one_of(st.just(size), st.integers(1, 12)))
+    return FullProblem(weights, energies, others, size, draw(st.integers(0, 9)))
+
+
+def chosen(weights: Weights, energies: Weights, size: int) -> StackedSizes:
     return choose_sizes(weights, energies, len(energies), size)
 
 
-def predicted_error(sizes: SplitSizes, weights: Weights, energies: Weights, size: int) -> float:
+def predicted_error(sizes: StackedSizes, weights: Weights, energies: Weights, size: int) -> float:
     """Return (weight that is sketched)² / (features for it)."""
     exact = [0, *sizes.exact]
     linear = weights[1]
@@ -63,8 +95,9 @@ class TestBudget:
     @given(problems())
     def test_blocks_lie_side_by_side(self, problem: tuple[Weights, Weights, int]) -> None:
         sizes = chosen(*problem)
-        widths = {0: 1, 1: sizes.linear, **sizes.exact, **sizes.sketched}
-        position = 0
+        widths = {1: sizes.linear, **sizes.exact, **sizes.sketched}
+        assert sizes.offset(0) == 0
+        position = sizes.constants
         for degree in sizes.degrees.tolist():
             assert sizes.offset(degree) == position
             position += widths[degree]
@@ -93,12 +126,16 @@ class TestBlocks:
 
     @given(problems())
     def test_exact_degrees_have_all_monomials(self, problem: tuple[Weights, Weights, int]) -> None:
-        sizes, columns = chosen(*problem), len(problem[1])
-        assert list(sizes.exact) == list(range(2, 2 + len(sizes.exact)))
+        """All degrees with any weight up to some degree, degree 1 among them."""
+        sizes, weights, columns = chosen(*problem), problem[0], len(problem[1])
+        last = max(sizes.exact, default=1)
+        weighty = [degree for degree in range(2, last + 1) if weights[degree] > 0]
+        assert list(sizes.exact) == weighty
         for degree, width in sizes.exact.items():
             assert width == monomial_count(columns, degree)
         if sizes.exact:
-            assert len(sizes.coordinates) == columns
+            assert len(sizes.coordinates) == (columns if weights[1] > 0 else 0)
+            assert sizes.shared == 0
 
     @given(problems())
     def test_sketched_degrees_are_shared_by_weight(
@@ -126,6 +163,71 @@ class TestBlocks:
         assert stop <= problem[2]
 
 
+class TestOtherTerms:
+    @given(full_problems())
+    @settings(max_examples=200)
+    def test_budget_is_never_exceeded(self, problem: FullProblem) -> None:
+        sizes = problem.sizes
+        assert sizes.constants == min(problem.constants, problem.size)
+        assert sizes.stop <= problem.size
+        if sizes.sketched or sizes.others:
+            assert sizes.stop == problem.size
+
+    @given(full_problems())
+    @settings(max_examples=200)
+    def test_blocks_lie_side_by_side(self, problem: FullProblem) -> None:
+        sizes = problem.sizes
+        widths = {1: sizes.linear, **sizes.exact, **sizes.sketched}
+        position = sizes.constants
+        for degree in sizes.degrees.tolist():
+            assert sizes.offset(degree) == position
+            position += widths[degree]
+        for cut in sizes.other_slices().values():
+            assert cut.offset == position
+            position += cut.size
+        assert sizes.stop == position
+
+    @given(full_problems())
+    def test_others_use_different_rows_of_their_pair_sketch(self, problem: FullProblem) -> None:
+        sizes, stop = problem.sizes, 0
+        assert list(sizes.other_slices()) == list(sizes.others)
+        for term, cut in sizes.other_slices().items():
+            assert (cut.start, cut.size) == (stop, sizes.others[term])
+            assert cut.size >= 1
+            assert problem.others[term] > 0
+            stop = cut.stop
+
+    @given(full_problems())
+    def test_sketched_terms_of_all_kinds_are_shared_by_weight(self, problem: FullProblem) -> None:
+        sizes = problem.sizes
+        assert len(sizes.sketched) + len(sizes.others) <= 24
+        blocks = [(problem.weights[degree], width) for degree, width in sizes.sketched.items()]
+        blocks += [(problem.others[term], width) for term, width in sizes.others.items()]
+        for weight, width in blocks:
+            for other_weight, other_width in blocks:
+                assert weight <= other_weight or width >= other_width
+
+    def test_equal_weights_have_equal_blocks(self) -> None:
+        sizes = choose_sizes(
+            np.array([0.0, 0, 0.25, 0.25]),
+            np.zeros(100),
+            100,
+            63,
+            constants=3,
+            others=np.array([0.25, 0.0]),
+        )
+        assert (sizes.sketched, sizes.others) == ({2: 20, 3: 20}, {0: 20})
+
+    def test_only_others(self) -> None:
+        sizes = choose_sizes(np.zeros(2), np.zeros(5), 5, 9, constants=0, others=np.ones(3))
+        assert (sizes.degrees.tolist(), sizes.others) == ([], {0: 3, 1: 3, 2: 3})
+
+    @pytest.mark.parametrize("size", [1, 2, 3])
+    def test_constants_come_first(self, size: int) -> None:
+        sizes = choose_sizes(np.full(4, 0.25), np.full(5, 0.05), 5, size, constants=3)
+        assert (sizes.constants, sizes.stop, sizes.degrees.tolist()) == (size, size, [])
+
+
 class TestOptimality:
     @given(problems())
     @settings(max_examples=200)
@@ -133,9 +235,9 @@ class TestOptimality:
         """Nothing exact, or all of degree 1 exact where it fits."""
         weights, energies, size = problem
         columns = np.arange(len(energies))
-        plain = [SplitSizes(columns[:0], size - 1)]
+        plain = [StackedSizes(columns[:0], size - 1)]
         if len(energies) < size - 1:
-            plain.append(SplitSizes(columns, 0))
+            plain.append(StackedSizes(columns, 0))
         sizes = chosen(*problem)
         if sizes.shared == 1:  # a coordinate may have lost its own feature to make room
             return
@@ -158,8 +260,8 @@ class TestOptimality:
 class TestKnownCases:
     def test_all_weight_at_degree_zero(self) -> None:
         sizes = choose_sizes(np.array([1.0, 0, 0, 0]), np.zeros(5), 5, 10)
-        assert sizes.degrees.tolist() == [0]
-        assert sizes.stop == 1
+        assert sizes.degrees.tolist() == []
+        assert sizes.stop == sizes.constants == 1
 
     def test_all_weight_at_degree_one_that_fits(self) -> None:
         sizes = choose_sizes(np.array([0.0, 1, 0, 0]), np.full(5, 0.2), 5, 10)

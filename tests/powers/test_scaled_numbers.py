@@ -143,3 +143,56 @@ def test_fixed_bits() -> None:
         "0x1.0d152311515bfp-1",
         -3321,
     )
+
+
+@given(value=numbers)
+def test_inverses(value: float) -> None:
+    inverse = scaled(value).inverse()
+    assert 0.5 <= abs(inverse.mantissa[0]) < 1
+    assert relative_error(inverse, 1 / Decimal(value)) <= HALF_ULP
+    product = scaled(value) * scaled(value)
+    assert relative_error(product.inverse(), 1 / decimal(product)) <= HALF_ULP
+
+
+@pytest.mark.parametrize("degree", [3, 64, 1024])
+def test_inverses_of_powers_that_no_double_holds(degree: int) -> None:
+    power = scaled(1e-300).power(degree)
+    assert relative_error(power.inverse(), 1 / decimal(power)) <= HALF_ULP
+
+
+@given(value=st.floats(-1e6, 1e6) | st.floats(-1.0, 1.0) | st.floats(-1e-300, 1e-300))
+def test_exponentials(value: float) -> None:
+    """A few units in the last place over all arguments for which the mantissa means anything."""
+    result = Scaled.exp(np.array([value]))
+    assert 0.5 <= result.mantissa[0] < 1
+    assert relative_error(result, Decimal(value).exp()) <= 4 * HALF_ULP
+
+
+@pytest.mark.parametrize(
+    "value", [-1e6, -745.2, -0.5 * np.log(2), 0.0, 0.5 * np.log(2), 709.7, 1e6]
+)
+def test_exponentials_at_the_edges(value: float) -> None:
+    """Where the exponent of two changes, where double precision ends, and far beyond."""
+    for argument in (np.nextafter(value, -np.inf), value, np.nextafter(value, np.inf)):
+        result = Scaled.exp(np.array([argument]))
+        assert relative_error(result, Decimal(float(argument)).exp()) <= 4 * HALF_ULP
+
+
+def test_exponentials_are_those_of_the_platform() -> None:
+    values = np.linspace(-740.0, 700.0, 2001)
+    np.testing.assert_allclose(Scaled.exp(values).to_float(), np.exp(values), rtol=1e-15)
+    assert Scaled.exp(np.zeros(1)).to_float()[0] == 1.0
+
+
+@pytest.mark.parametrize("value", [-1e9, -1e15, -1e40, -1e100, -1e300])
+def test_exponentials_of_what_is_far_below(value: float) -> None:
+    """Zero, without a warning."""
+    assert Scaled.exp(np.array([value])).to_float()[0] == 0.0
+
+
+def test_fixed_bits_of_an_exponential() -> None:
+    number = Scaled.exp(np.array([-1234.5]))
+    assert (float(number.mantissa[0]).hex(), int(number.exponent[0])) == (
+        "0x1.fd830baad993dp-1",
+        -1781,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.batches import largest_squared_norm
 from powersketch.feature_maps.finite_series import FiniteSeries
 from powersketch.feature_maps.parameters import one_of
+from powersketch.feature_maps.row_checks import check_norms
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
 from powersketch.feature_maps.series_expansion import SeriesKernel
@@ -23,6 +25,7 @@ from powersketch.native import Rows
 from powersketch.random_streams import RandomStreams
 
 _METHODS = ("power",)
+_SMALLEST_RADIUS = 2.0**-1000  # shorter rows are zero for every kernel
 
 
 class DotProductSketch(FeatureMap):
@@ -157,18 +160,39 @@ class DotProductSketch(FeatureMap):
 
     def _prepare(self, X: Rows, seed: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
         exact, streams = DotProduct(self.series), RandomStreams(seed, "dot_product")
-        radius = largest_squared_norm(X) or 1.0
+        radius = self._squared_radius(X, exact)
         series = exact.series(radius)
-        eps, rows = float(self.tail_eps), X.shape[0]
-        finite = finite_series_of(series, radius, self.tail, eps, rows, streams)
+        finite = finite_series_of(
+            series,
+            radius,
+            self.tail,
+            float(self.tail_eps),
+            X.shape[0],
+            streams,
+            high_degrees=bool(self.norm_preserving),
+        )
         kernel = SeriesKernel(
             AugmentedRows(1.0 / finite.radius, 0.0),
             finite,
-            largest_squared_norm=series.radius / radius,
+            # The disk of a callable is not known: rows a little longer than those of fit may come.
+            largest_squared_norm=math.inf if callable(self.series) else series.radius,
         )
         size, options = int(self.n_components), self._sketch_options(X)
         row_map = series_map(streams, X, size, kernel, exact, self.expansion, options)
         return exact, row_map, {"expansion_": row_map.name, **series_attributes(finite)}
+
+    def _squared_radius(self, X: Rows, exact: DotProduct) -> float:
+        """Return the largest squared norm of the rows, at most that of the disk if it is on it."""
+        radius = largest_squared_norm(X)
+        check_norms(X, np.array([radius]))
+        if radius < _SMALLEST_RADIUS:
+            return 1.0
+        if callable(self.series):
+            return radius
+        series = exact.series()
+        tolerance = 64 * float(np.finfo(X.dtype).eps)
+        on_the_edge = series.closed and series.contains(np.array(radius), tolerance)
+        return min(radius, series.radius) if on_the_edge else radius
 
 
 def series_attributes(finite: FiniteSeries) -> dict[str, Any]:

@@ -50,7 +50,8 @@ class MeanDirection:
         squares, dots = native.row_moments(X, self.direction, threads=threads)
         squared_norms = rows.gamma * squares + rows.coef0
         along = rows.root_gamma * dots + rows.root_coef0 * self.constant
-        across = np.maximum(squared_norms - along * along, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused later on
+            across = np.maximum(squared_norms - along * along, 0.0)
         shift = along
         if rows.extra_columns:
             shift = (along + rows.root_coef0) / (1.0 + self.constant)

@@ -39,7 +39,15 @@ class SeriesOptions:
 
     def finite(self, series: PowerSeries, rows: int, streams: RandomStreams) -> FiniteSeries:
         """Return the series on [−1, 1] as a finite one."""
-        return finite_series_of(series, 1.0, self.tail, self.tail_eps, rows, streams)
+        return finite_series_of(
+            series,
+            1.0,
+            self.tail,
+            self.tail_eps,
+            rows,
+            streams,
+            high_degrees=self.sketch["preserve_norms"],
+        )
 
 
 def arc_cosine_map(
@@ -122,7 +130,8 @@ class TangentBuilder:
         network = Network(half, exact.bias_variance)
         value = SizedMap(self._first_value(X, size), size)
         tangent = SizedMap(self._first_tangent(X, size, train_output=True), size)
-        grown = LayeredMap(network, value, tangent, (), not self._random)
+        preserve_norms = self._options.sketch["preserve_norms"] and not self._random
+        grown = LayeredMap(network, value, tangent, (), preserve_norms)
         values = network.next_value(value, pilot, 1)
         tangents = tangent.apply(pilot, 1)
         for number in range(2, exact.depth + 1):

@@ -8,6 +8,9 @@ import numpy as np
 
 from powersketch.native import padded_length
 
+# In shorter vectors, all products that a few features take can vanish.
+_SHORTEST_INTERNAL = 16
+
 
 def integer_at_least(name: str, value: Any, lowest: int, remedy: str) -> int:
     """Return the value as an int, or say why it is none."""
@@ -36,7 +39,7 @@ def true_or_false(name: str, value: Any) -> bool:
 def internal_length(internal_components: Any, n_components: int) -> int:
     """Return the length of intermediate powers, a power of two that is not below the output."""
     if internal_components is None:
-        return padded_length(n_components)
+        return max(padded_length(n_components), _SHORTEST_INTERNAL)
     internal = integer_at_least(
         "internal_components",
         internal_components,

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.row_checks import check_norms
+from powersketch.feature_maps.row_checks import check_norms, check_values
 from powersketch.native import Real, Rows, is_sparse
-from powersketch.powers import RowFormat
+from powersketch.powers import RowFormat, Scaled
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, StructuredNormal, TensorSRHT
 
@@ -41,7 +41,9 @@ class RandomActivations:
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
-        check_norms(X, self.rows.squared_norms(X, threads))
+        squared_norms = self.rows.squared_norms(X, threads)
+        check_norms(X, squared_norms)
+        check_values(X, Scaled.of(squared_norms).power(self.order).to_float())
         inputs = augmented(X, self.rows)
         sums = self.neurons.apply(inputs, threads=threads)
         active = sums > 0

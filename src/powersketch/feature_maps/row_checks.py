@@ -45,7 +45,7 @@ def check_norms(X: Rows, squared_norms: NDArray[np.float64]) -> None:
 def check_values(X: Rows, values: NDArray[np.float64]) -> None:
     """Refuse rows whose value of the kernel with themselves overflows the dtype of X."""
     largest = float(np.max(values, initial=0.0))
-    if largest <= np.finfo(X.dtype).max:
+    if largest <= float(np.finfo(X.dtype).max):
         return
     assert_all_finite(X, input_name="X")
     raise ValueError(

@@ -46,7 +46,7 @@ def best_map(maps: Sequence[Map], pilot: Rows, size: int, kernel: Callable[[Rows
     """Return the map with the least error on the pilot; earlier ones win near draws."""
     if len(maps) == 1:
         return maps[0]
-    K = kernel(pilot.astype(np.float64))
+    K = kernel(pilot).astype(np.float64)
     best, best_error = maps[0], relative_error(maps[0], pilot, size, K)
     for candidate in maps[1:]:
         error = relative_error(candidate, pilot, size, K)

@@ -36,13 +36,15 @@ _LANDMARKS = 9
 _MOST_CONSTANTS = 8
 _CONSTANTS_SHARE = 16  # at most one feature in so many is of degree 0
 _NEGLIGIBLE = 1e-10
+_ROUNDING_OF_NORMS = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesKernel:
     """The kernel ‖x̃‖^h ‖ỹ‖^h Σ_l c_l ⟨x̂, ŷ⟩^l + offset, x̂ of norm one if `homogeneity` h is set.
 
-    Without it, the kernel is Σ_l c_l ⟨x̃, ỹ⟩^l + offset; gamma then is 1 / radius of the series.
+    Without it, the kernel is Σ_l c_l ⟨x̃, ỹ⟩^l + offset; gamma then is 1 / radius of the series. No
+    row may have a larger ‖x‖² than `largest_squared_norm`.
     """
 
     rows: AugmentedRows
@@ -73,12 +75,12 @@ class SeriesKernel:
         return RowValues(inverse, lengths, roots, np.sqrt(gains) * unit, offset_share)
 
     def _check_radius(self, squared_norms: Vector) -> None:
-        largest = math.sqrt(float(np.max(squared_norms, initial=0.0)) / self.rows.gamma)
-        allowed = math.sqrt(self.largest_squared_norm)
-        if largest > allowed * (1.0 + 1e-6):
+        largest = float(np.max(squared_norms, initial=0.0)) / self.rows.gamma
+        if largest > self.largest_squared_norm * (1.0 + _ROUNDING_OF_NORMS):
             raise ValueError(
-                f"a row has norm {largest:.6g}, outside the radius of convergence of the kernel's "
-                f"series, which allows norms of at most {allowed:.6g}: scale the rows of X."
+                f"a row has norm {math.sqrt(largest):.6g}, outside the radius of convergence of "
+                "the kernel's series, which allows norms of at most "
+                f"{math.sqrt(self.largest_squared_norm):.6g}: scale the rows of X."
             )
 
 

@@ -34,11 +34,14 @@ _CONVERGED = 1e-11
 
 
 @functools.lru_cache(maxsize=32)
-def fitted_series(series: PowerSeries, radius: float) -> FiniteSeries:
-    """Fit κ on [−radius, radius] by few degrees, κ(radius) exactly."""
+def fitted_series(series: PowerSeries, radius: float, high_degrees: bool = True) -> FiniteSeries:
+    """Fit κ on [−radius, radius] by few degrees, κ(radius) exactly.
+
+    Without norm preservation the error of a sketch grows with its degree: no high ones then.
+    """
     target = series.terms(_SERIES_DEGREE, radius)
     total = float(series.value(radius))
-    degrees = _candidate_degrees(target)
+    degrees = _candidate_degrees(target, _HIGH_DEGREES if high_degrees else ())
     s = _grid()
     # A heavy last point makes the fit all but exact at 1; the scaling below does the rest.
     columns = [np.append(_power(s, degree), _WEIGHT_AT_ONE) for degree in degrees]
@@ -78,9 +81,9 @@ def _range(values: list[Vector], sign: float) -> tuple[Vector, Vector]:
     return even[:-1] - odd[1:], even[1:] - odd[:-1]
 
 
-def _candidate_degrees(target: Vector) -> list[int]:
+def _candidate_degrees(target: Vector, high_degrees: tuple[int, ...]) -> list[int]:
     """Return low degrees, then pairs of high ones; only those of a kind that the kernel has."""
-    pairs = [degree for high in _HIGH_DEGREES for degree in (high - 1, high)]
+    pairs = [degree for high in high_degrees for degree in (high - 1, high)]
     candidates = [*range(_ALL_DEGREES_UP_TO + 1), *pairs]
     present = {parity for parity in (0, 1) if np.any(target[2 + parity :: 2] > 0)}
     return [degree for degree in candidates if degree < 2 or degree % 2 in present]

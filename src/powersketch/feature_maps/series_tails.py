@@ -18,11 +18,18 @@ def check_tail(tail: str, tail_eps: float) -> None:
 
 
 def finite_series_of(
-    series: PowerSeries, radius: float, tail: str, eps: float, rows: int, streams: RandomStreams
+    series: PowerSeries,
+    radius: float,
+    tail: str,
+    eps: float,
+    rows: int,
+    streams: RandomStreams,
+    *,
+    high_degrees: bool,
 ) -> FiniteSeries:
-    """Return the finite series for |t| ≤ radius."""
+    """Return the finite series for |t| ≤ radius; `high_degrees` allows a fit to use them."""
     if tail == "fit":
-        return fitted_series(series, radius)
+        return fitted_series(series, radius, high_degrees)
     if tail == "sample":
         return sampled_series(series, radius, rows, eps, streams)
     return truncated_series(series, radius, eps)

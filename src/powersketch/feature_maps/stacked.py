@@ -24,6 +24,8 @@ from powersketch.powers import (
     RowFormat,
     Scaled,
     Slice,
+    extreme_power,
+    times_rows,
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
@@ -116,10 +118,14 @@ class StackedMap:
         keys = self._kept_terms()
         shares = dict(zip(keys, self._shares(measured, keys), strict=True))
         if self.preserve_norms:
-            constants, shares = _completed(constants, shares)
+            empty = self._without_vectors(measured, keys)
+            constants, shares = _completed(constants, shares, empty)
         else:
             literal = self._literal_factors(measured, shifts)
-            shares = {key: share * literal.get(key, 1.0) for key, share in shares.items()}
+            shares = {
+                key: (Scaled.of(share) * literal[key]).to_float() if key in literal else share
+                for key, share in shares.items()
+            }
         scales = {key: root * share for key, share in shares.items()}
         return [root * value for value in constants], scales
 
@@ -134,9 +140,18 @@ class StackedMap:
             shares += measured.amplitudes(part, degrees) if degrees else []
         return shares
 
+    def _without_vectors(
+        self, measured: Measured, keys: list[tuple[int, int]]
+    ) -> NDArray[np.bool_]:
+        """Tell which rows have nothing to take powers of."""
+        empty = np.ones(len(measured.norms), dtype=bool)
+        for part in {part for part, _ in keys}:
+            empty &= measured.rows(part).squared_norms == 0
+        return empty
+
     def _literal_factors(
         self, measured: Measured, shifts: list[NDArray[np.int64]]
-    ) -> dict[tuple[int, int], Vector]:
+    ) -> dict[tuple[int, int], Scaled]:
         """Return what turns a sketched block's exact norm into the factor of its literal sketch."""
         factors = {}
         for terms in self.sketched:
@@ -144,8 +159,8 @@ class StackedMap:
             inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
             undo = Scaled.of(inverse).times_power_of_two(shifts[terms.part])
             for degree in terms.degrees:
-                literal = terms.chain.literal_factor(degree)
-                factors[terms.part, degree] = undo.power(degree).to_float() * literal
+                literal = Scaled.of(np.array(terms.chain.literal_factor(degree)))
+                factors[terms.part, degree] = undo.power(degree) * literal
         return factors
 
 
@@ -190,16 +205,17 @@ class BoundStackedMap:
 
 
 def _completed(
-    constants: list[Vector], shares: dict[tuple[int, int], Vector]
+    constants: list[Vector], shares: dict[tuple[int, int], Vector], empty: NDArray[np.bool_]
 ) -> tuple[list[Vector], dict[tuple[int, int], Vector]]:
     """Scale the shares so that all squares add up to one.
 
-    Degrees without features are made up for by the others; the constants stay as they are unless
-    they are all there is. Where no other degree has any weight, the last one gets it all.
+    Degrees without features are made up for by the others, and the constants stay as they are; but
+    they get it all where there is nothing to take powers of. Where no degree has any weight, the
+    last one gets what the constants leave.
     """
+    constants = _completed_constants(constants, empty)
     if not shares:
-        norms = np.sqrt(_sum_of_squares(constants))
-        return [np.divide(v, norms, out=np.zeros_like(v), where=norms > 0) for v in constants], {}
+        return constants, {}
     rest = np.sqrt(np.maximum(1.0 - _sum_of_squares(constants), 0.0))
     present = np.sqrt(_sum_of_squares(list(shares.values())))
     lost = present <= _NOTHING
@@ -208,6 +224,17 @@ def _completed(
     last = next(reversed(completed))
     completed[last] = np.where(lost, rest, completed[last])
     return constants, completed
+
+
+def _completed_constants(constants: list[Vector], empty: NDArray[np.bool_]) -> list[Vector]:
+    """Give the constants of rows without anything else a norm of one."""
+    if not (constants and empty.any()):
+        return constants
+    norms = np.sqrt(_sum_of_squares(constants))
+    factor = np.where(empty & (norms > 0), 1.0 / np.where(norms > 0, norms, 1.0), 1.0)
+    completed = [factor * value for value in constants]
+    completed[0] = np.where(empty & (norms == 0), 1.0, completed[0])
+    return completed
 
 
 def _sum_of_squares(values: list[Vector]) -> Vector | float:
@@ -253,6 +280,8 @@ def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
     first = expansion.parts[0]
     weights = np.zeros(max(first.degrees, default=1) + 1)
     weights[list(first.degrees)] = means[0]
+    if not totals.any() and first.degrees:  # all weight lies beyond the last degree
+        weights[first.degrees[-1]] = 1.0
     energies = np.zeros(first.columns)
     if 1 in first.degrees:
         linear = importance * squares[0][first.degrees.index(1)]
@@ -271,6 +300,10 @@ def _coordinate_energies(pilot: Rows, rows: AffineRows, terms: Terms, importance
     """Return how the weight of degree 1 is spread over the coordinates of u."""
     squared_norms = np.where(rows.squared_norms > 0, rows.squared_norms, 1.0)
     linear = importance / squared_norms
+    power = extreme_power(rows.scale, np.dtype(np.float64))
+    if np.any(power != 1.0):
+        pilot = times_rows(pilot.astype(np.float64), power)
+        rows = AffineRows(rows.scale / power, rows.shift, rows.squared_norms)
     energies = np.zeros(terms.columns)
     energies[: pilot.shape[1]] = column_sums(pilot, linear * rows.scale * rows.scale, squared=True)
     if rows.shift is not None and terms.direction is not None:

@@ -7,6 +7,8 @@ from powersketch.powers.repeated_squaring import (
     PowerSketch,
     RowFormat,
     algorithm_1,
+    extreme_power,
+    times_rows,
 )
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 
@@ -21,6 +23,8 @@ __all__ = [
     "algorithm_1",
     "all_powers",
     "ascending_powers",
+    "extreme_power",
     "monomial_count",
     "single_power",
+    "times_rows",
 ]

@@ -43,6 +43,9 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
     return z
 
 
+_ORDINARY_EXPONENT = 60
+
+
 @dataclass(frozen=True, eq=False)
 class RowFormat:
     """What the rows to come look like."""
@@ -173,8 +176,9 @@ class BoundPowerSketch:
         threads: int,
     ) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        if self.scales_late and _is_extreme(row_scale):
-            X, row_scale = _scale_rows(X, row_scale), np.ones_like(row_scale)
+        power = extreme_power(row_scale, X.dtype)
+        if self.scales_late and np.any(power != 1.0):
+            X, row_scale = times_rows(X, power), row_scale / power
         if self.outside is not None:
             X = self.outside.apply(X, threads=threads)
         elif is_sparse(X):
@@ -190,13 +194,20 @@ class BoundPowerSketch:
         )
 
 
-def _is_extreme(row_scale: NDArray[np.float64]) -> bool:
-    """Tell whether sums of entries of these rows might leave float32 before they are scaled."""
-    return bool(np.any((row_scale < 2.0**-60) | (row_scale > 2.0**60)))
+def extreme_power(row_scale: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:
+    """Return powers of two near the scales of rows whose sums might leave the dtype, else one.
+
+    Multiplying by them is exact: the bits of a row do not depend on whether it was done.
+    """
+    _, exponent = np.frexp(row_scale)
+    largest = 120 if dtype == np.float32 else 1000
+    extreme = np.abs(exponent) > _ORDINARY_EXPONENT
+    return np.ldexp(1.0, np.where(extreme, np.clip(exponent, -largest, largest), 0))
 
 
-def _scale_rows(X: Rows, row_scale: NDArray[np.float64]) -> Rows:
-    factors = row_scale.astype(X.dtype)
+def times_rows(X: Rows, factors: NDArray[np.float64]) -> Rows:
+    """Multiply every row by its factor."""
+    factors = factors.astype(X.dtype)
     if is_sparse(X):
         scaled = X.copy()
         scaled.data *= np.repeat(factors, np.diff(X.indptr))
