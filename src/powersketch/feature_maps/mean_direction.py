@@ -50,9 +50,11 @@ class MeanDirection:
         squares, dots = native.row_moments(X, self.direction, threads=threads)
         squared_norms = rows.gamma * squares + rows.coef0
         along = rows.root_gamma * dots + rows.root_coef0 * self.constant
-        with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused later on
-            across = np.maximum(squared_norms - along * along, 0.0)
         shift = along
         if rows.extra_columns:
             shift = (along + rows.root_coef0) / (1.0 + self.constant)
-        return Geometry(squared_norms, along, across, shift)
+        # ‖√gamma · x − shift · u‖², which does not cancel where the constant is most of the row.
+        own = math.fsum(self.direction * self.direction)
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused later on
+            across = rows.gamma * squares + shift * (shift * own - 2.0 * rows.root_gamma * dots)
+        return Geometry(squared_norms, along, np.maximum(across, 0.0), shift)

@@ -25,7 +25,7 @@ def finite_series_of(
     rows: int,
     streams: RandomStreams,
     *,
-    high_degrees: bool,
+    high_degrees: bool = True,
 ) -> FiniteSeries:
     """Return the finite series for |t| ≤ radius; `high_degrees` allows a fit to use them."""
     if tail == "fit":

@@ -117,16 +117,15 @@ class StackedMap:
         root, constants = measured.norms, measured.constants()[: self.sizes.constants]
         keys = self._kept_terms()
         shares = dict(zip(keys, self._shares(measured, keys), strict=True))
+        literal: dict[tuple[int, int], Scaled] = {}
         if self.preserve_norms:
             empty = self._without_vectors(measured, keys)
             constants, shares = _completed(constants, shares, empty)
         else:
             literal = self._literal_factors(measured, shifts)
-            shares = {
-                key: (Scaled.of(share) * literal[key]).to_float() if key in literal else share
-                for key, share in shares.items()
-            }
         scales = {key: root * share for key, share in shares.items()}
+        for key, factor in literal.items():
+            scales[key] = (Scaled.of(scales[key]) * factor).to_float()
         return [root * value for value in constants], scales
 
     def _kept_terms(self) -> list[tuple[int, int]]:

@@ -154,8 +154,7 @@ class PowerSketch:
             registers=self.program.registers,
             preserve_norms=self.preserve_norms,
         )
-        scales_late = self.base is not None and not isinstance(fused, SrhtSpec)
-        return BoundPowerSketch(outside, make_chain(spec, rows.dtype), scales_late)
+        return BoundPowerSketch(outside, make_chain(spec, rows.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +163,6 @@ class BoundPowerSketch:
 
     outside: BaseSketch | None
     chain: Chain
-    scales_late: bool  # sums of unscaled entries are taken before the row's scale is applied
 
     def apply(
         self,
@@ -177,7 +175,7 @@ class BoundPowerSketch:
     ) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
         power = extreme_power(row_scale, X.dtype)
-        if self.scales_late and np.any(power != 1.0):
+        if np.any(power != 1.0):
             X, row_scale = times_rows(X, power), row_scale / power
         if self.outside is not None:
             X = self.outside.apply(X, threads=threads)
@@ -195,7 +193,9 @@ class BoundPowerSketch:
 
 
 def extreme_power(row_scale: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:
-    """Return powers of two near the scales of rows whose sums might leave the dtype, else one.
+    """Return powers of two near scales that, or unscaled sums before them, might leave the dtype.
+
+    Other rows get one.
 
     Multiplying by them is exact: the bits of a row do not depend on whether it was done.
     """

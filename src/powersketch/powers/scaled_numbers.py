@@ -16,7 +16,7 @@ _SAFE_DEGREE = 128  # (1/16)^_SAFE_DEGREE is an ordinary number
 _INVERSE_LOG_2 = 1.4426950408889634
 _LOG_2_HIGH = 0.6931471803691238  # the leading 32 bits: its small multiples are exact
 _LOG_2_LOW = 1.9082149292705877e-10
-_LARGEST_EXPONENT = 1e6  # of e: what lies beyond is zero or infinite by far
+_LARGEST_EXPONENT = 1.25e6  # of e: what lies beyond is zero or infinite by far
 _EXP_TERMS = 14  # (log(2) / 2)^15 / 15! is below 2^-63
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
 
