@@ -46,11 +46,6 @@ class TangentLayer:
     value: SizedMap | None
     pair: TensorSRHT
 
-    @property
-    def size(self) -> int:
-        """The number of features after it, but for the constant."""
-        return self.pair.size + (self.value.size if self.value else 0)
-
 
 @dataclass(frozen=True, eq=False)
 class Network:

@@ -144,19 +144,22 @@ class TangentBuilder:
         return grown
 
     def _layer(self, number: int, values: Rows, width: int, size: int) -> TangentLayer:
-        streams, last = self._streams.child(f"layer/{number}"), number == self._exact.depth
-        own, shared = size, size
-        if last:
-            constants = int(self._exact.bias_variance > 0)
-            own = (size - constants) // (number + 1) if self._exact.train_output else 0
-            own = max(own, 1) if self._exact.train_output else 0
-            shared = size - own - (constants if own else 0)
+        streams = self._streams.child(f"layer/{number}")
+        own, shared = (size, size) if number < self._exact.depth else self._last_sizes(size)
         slope = SizedMap(self._activation(streams.child("slope"), 0, values, size), size)
         value = None
         if own:
             value = SizedMap(self._activation(streams.child("value"), 1, values, own), own)
         pair = TensorSRHT.draw(streams.child("pair"), padded_length(max(width, size)), shared)
         return TangentLayer(slope, value, pair)
+
+    def _last_sizes(self, size: int) -> tuple[int, int]:
+        """Share the features between the last layer's own and those of the layers before it."""
+        if not self._exact.train_output:
+            return 0, size
+        constants = int(self._exact.bias_variance > 0)
+        own = max((size - constants) // (self._exact.depth + 1), 1)
+        return own, size - own - constants
 
     def _activation(self, streams: RandomStreams, order: int, rows: Rows, size: int) -> RowMap:
         if self._random:

@@ -106,7 +106,7 @@ class RandomTangent:
         leaf = None
         if length > size:
             leaf = BASE_SKETCHES[base_sketch].draw(streams.child("leaf"), length, size)
-        pair = TensorSRHT.draw(streams.child("pair"), max(size, min(length, size)), shared)
+        pair = TensorSRHT.draw(streams.child("pair"), size, shared)
         constant = rows.root_coef0 if constants else 0.0
         return cls(steps, values, leaf, pair, weight, constant)
 
