@@ -70,9 +70,9 @@ SHARED: dict[str, Refusals] = {
     "n_components": INTEGERS,
     "base_sketch": [("fourier", ValueError, "'srht'"), (3, ValueError, "'osnap'")],
     "norm_preserving": [
-        (1, TypeError, "True or False"),
-        ("yes", TypeError, "True or False"),
-        (None, TypeError, "True or False"),
+        (1, TypeError, "allowed are True and False"),
+        ("yes", TypeError, "allowed are True and False"),
+        (None, TypeError, "allowed are True and False"),
     ],
     "internal_components": [
         (99, ValueError, "n_components=100"),

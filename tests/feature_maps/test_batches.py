@@ -1,4 +1,4 @@
-"""Threads, the size of batches, and how batches are cut and copied."""
+"""The size of batches, and how batches are cut and copied."""
 
 from __future__ import annotations
 
@@ -9,52 +9,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from joblib import cpu_count, parallel_config
 
-from powersketch.feature_maps.batches import batch_rows, contiguous_batches, thread_count
+from powersketch.feature_maps.batches import batch_rows, contiguous_batches
 from tests.feature_maps.maps import assert_same_bits, each_float, unaligned, uncentred
-
-
-@pytest.fixture(autouse=True)
-def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-
-
-class TestThreadCount:
-    @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (2, 2), (7, 7)])
-    def test_as_many_as_asked_for(self, n_jobs: int | None, threads: int) -> None:
-        assert thread_count(n_jobs) == threads
-
-    def test_negative_numbers_count_from_all_processors(self) -> None:
-        assert thread_count(-1) == cpu_count()
-        assert thread_count(-2) == max(cpu_count() - 1, 1)
-        assert thread_count(-10_000) == 1
-
-    @pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("100000", None)])
-    def test_all_is_limited_by_the_environment(
-        self, limit: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("OMP_NUM_THREADS", limit)
-        assert thread_count(-1) == (threads or cpu_count())
-
-    @pytest.mark.parametrize("limit", ["", "0", "many", "-3", "2,1"])
-    def test_a_limit_that_is_no_number_is_ignored(
-        self, limit: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("OMP_NUM_THREADS", limit)
-        assert thread_count(-1) == cpu_count()
-
-    def test_a_number_is_not_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        assert thread_count(3) == 3
-
-    def test_none_follows_joblib(self) -> None:
-        with parallel_config(backend="threading", n_jobs=2):
-            assert thread_count(None) == 2
-
-    def test_zero_has_no_meaning(self) -> None:
-        with pytest.raises(ValueError, match="n_jobs=0 has no meaning: use None or 1"):
-            thread_count(0)
 
 
 class TestBatchRows:

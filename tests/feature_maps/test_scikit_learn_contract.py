@@ -154,7 +154,7 @@ REFUSING: list[tuple[type[FeatureMap], dict[str, Any], set[str], str]] = [
         GaussianSketch,
         {"method": "fourier", "n_components": 7},
         TOO_FEW,
-        "n_components=1 must be at least 2",
+        "n_components=1 is out of range; choose an integer of at least 2",
     ),
     (
         NeuralTangentSketch,

@@ -9,24 +9,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from powersketch.feature_maps.batches import (
-    Progress,
-    entry_variance,
-    thread_count,
-    transform_rows,
-)
-from powersketch.feature_maps.parameters import (
-    integer_at_least,
-    internal_length,
-    one_of,
-    true_or_false,
-)
+from powersketch.execution import Progress, thread_count
+from powersketch.feature_maps.batches import entry_variance, transform_rows
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, padded_length
+from powersketch.parameters import checked_integer, checked_truth, one_of
 from powersketch.random_streams import seed_from
 from powersketch.sketches import BASE_SKETCHES
 
+# In shorter vectors, all products that a few features take can vanish.
+_SHORTEST_INTERNAL = 16
 _ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
@@ -117,10 +110,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         raise NotImplementedError
 
     def _check_shared_parameters(self) -> None:
-        size = integer_at_least("n_components", self.n_components, 1, "100 is the default")
+        size = checked_integer("n_components", self.n_components, 1, remedy="100 is the default")
         one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
-        true_or_false("norm_preserving", self.norm_preserving)
-        internal_length(self.internal_components, size)
+        checked_truth("norm_preserving", self.norm_preserving)
+        _internal_length(self.internal_components, size)
         thread_count(self.n_jobs)
 
     def _sketch_options(self, X: Rows) -> dict[str, Any]:
@@ -129,7 +122,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if base_sketch == "auto":
             base_sketch = "osnap" if is_sparse(X) else "srht"
         return {
-            "internal": internal_length(self.internal_components, int(self.n_components)),
+            "internal": _internal_length(self.internal_components, int(self.n_components)),
             "base_sketch": base_sketch,
             "preserve_norms": bool(self.norm_preserving),
         }
@@ -155,3 +148,16 @@ def _without_duplicates(X: Rows) -> Rows:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _internal_length(internal_components: Any, n_components: int) -> int:
+    """Return the length of intermediate powers, a power of two that is not below the output."""
+    if internal_components is None:
+        return max(padded_length(n_components), _SHORTEST_INTERNAL)
+    internal = checked_integer(
+        "internal_components",
+        internal_components,
+        n_components,
+        remedy=f"it may not be smaller than n_components={n_components}, None is the default",
+    )
+    return padded_length(internal)

@@ -1,42 +1,20 @@
-"""Feeds the rows of any array to a map in batches that stay in cache, and shows progress."""
+"""Feeds the rows of any array to a map in batches that stay in cache."""
 
 from __future__ import annotations
 
 import math
-import numbers
-import os
-import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from powersketch import native
+from powersketch.execution import Progress
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
 
 _BATCH_BYTES = 4 << 20
-_PROGRESS_SECONDS = 0.5
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Return scikit-learn's meaning of `n_jobs`; "all" is limited by OMP_NUM_THREADS if set."""
-    if n_jobs is not None and (
-        isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral)
-    ):
-        raise TypeError(f"n_jobs={n_jobs!r} must be an integer or None: use -1 for all processors.")
-    if n_jobs == 0:
-        raise ValueError(
-            "n_jobs=0 has no meaning: use None or 1 for one thread, -1 for all processors."
-        )
-    threads = int(effective_n_jobs(n_jobs))
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    if n_jobs is not None and n_jobs < 0 and limit.isdigit() and int(limit) > 0:
-        threads = min(threads, int(limit))
-    return threads
 
 
 def batch_rows(X: Rows, size: int, threads: int) -> int:
@@ -89,24 +67,6 @@ def largest_squared_norm(X: Rows) -> float:
         for _, block in contiguous_batches(X, rows)
     )
     return max(largest, default=0.0)
-
-
-class Progress:
-    """Writes "done/total rows" to standard error now and then; silent unless asked for."""
-
-    def __init__(self, what: str, total: int, verbose: int) -> None:
-        self._what, self._total, self._enabled = what, total, bool(verbose)
-        self._last = time.monotonic()
-
-    def update(self, done: int) -> None:
-        """Report that `done` rows are finished."""
-        now = time.monotonic()
-        if self._enabled and (done == self._total or now - self._last >= _PROGRESS_SECONDS):
-            self._last = now
-            end = "\n" if done == self._total else ""
-            percent = 100 * done // self._total
-            sys.stderr.write(f"\r[{self._what}] {done}/{self._total} rows ({percent}%){end}")
-            sys.stderr.flush()
 
 
 def transform_rows(

@@ -13,7 +13,6 @@ from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.batches import largest_squared_norm
 from powersketch.feature_maps.finite_series import FiniteSeries
-from powersketch.feature_maps.parameters import one_of
 from powersketch.feature_maps.row_checks import check_norms
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
@@ -22,6 +21,7 @@ from powersketch.feature_maps.series_tails import check_tail, finite_series_of
 from powersketch.kernels import DotProduct
 from powersketch.kernels.series import CoefficientSeries
 from powersketch.native import Rows
+from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams
 
 _METHODS = ("power",)

@@ -15,12 +15,12 @@ from powersketch.feature_maps.gaussian_expansion import (
     GaussianExpansion,
     SinglePowerExpansion,
 )
-from powersketch.feature_maps.parameters import integer_at_least, one_of
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Gaussian
 from powersketch.native import Rows, padded_length
+from powersketch.parameters import checked_integer, one_of
 from powersketch.random_streams import RandomStreams
 
 _METHODS = ("auto", "power", "single_power", "fourier")
@@ -130,8 +130,8 @@ class GaussianSketch(FeatureMap):
     def _check_kernel_parameters(self) -> None:
         one_of("method", self.method, _METHODS)
         if self.method == "fourier":
-            integer_at_least(
-                "n_components", self.n_components, 2, "a cosine and a sine make a pair"
+            checked_integer(
+                "n_components", self.n_components, 2, remedy="a cosine and a sine make a pair"
             )
         check_gamma_name(self.gamma)
         Gaussian(1.0 if isinstance(self.gamma, str) else self.gamma)

@@ -8,11 +8,11 @@ from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.dot_product import series_attributes
 from powersketch.feature_maps.finite_series import FiniteSeries
 from powersketch.feature_maps.neural_maps import SeriesOptions
-from powersketch.feature_maps.parameters import one_of
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.series_choice import EXPANSIONS
 from powersketch.feature_maps.series_tails import check_tail
 from powersketch.native import Rows
+from powersketch.parameters import one_of
 
 _METHODS = ("power", "random")
 

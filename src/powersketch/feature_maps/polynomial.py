@@ -12,7 +12,6 @@ from powersketch.feature_maps.column_sums import column_means
 from powersketch.feature_maps.direct import DirectMap
 from powersketch.feature_maps.exact import ExactMap
 from powersketch.feature_maps.mean_direction import MeanDirection
-from powersketch.feature_maps.parameters import integer_at_least, one_of
 from powersketch.feature_maps.polynomial_expansion import PolynomialExpansion
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import RowMap
@@ -20,6 +19,7 @@ from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Polynomial
 from powersketch.native import Rows
+from powersketch.parameters import checked_integer, one_of
 from powersketch.powers import monomial_count
 from powersketch.random_streams import RandomStreams
 
@@ -143,7 +143,7 @@ class PolynomialSketch(FeatureMap):
         self.verbose = verbose
 
     def _check_kernel_parameters(self) -> None:
-        integer_at_least("degree", self.degree, 1, "a polynomial kernel has a whole degree")
+        checked_integer("degree", self.degree, 1, remedy="a polynomial kernel has a whole degree")
         one_of("method", self.method, _METHODS)
         one_of("expansion", self.expansion, _EXPANSIONS)
         check_gamma_name(self.gamma)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from powersketch.feature_maps.finite_series import FiniteSeries, sampled_series, truncated_series
-from powersketch.feature_maps.parameters import one_of, positive_number
 from powersketch.feature_maps.series_fit import fitted_series
 from powersketch.kernels.series import PowerSeries
+from powersketch.parameters import checked_positive, one_of
 from powersketch.random_streams import RandomStreams
 
 _TAILS = ("fit", "truncate", "sample")
@@ -14,7 +14,7 @@ _TAILS = ("fit", "truncate", "sample")
 def check_tail(tail: str, tail_eps: float) -> None:
     """Refuse unknown names, and accuracies that are no positive numbers."""
     one_of("tail", tail, _TAILS)
-    positive_number("tail_eps", tail_eps, "1e-3 is the default")
+    checked_positive("tail_eps", tail_eps, remedy="1e-3 is the default")
 
 
 def finite_series_of(

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from powersketch.kernels._parameters import checked_integer
 from powersketch.kernels._rows import (
     Float64,
     MatrixLike,
@@ -24,6 +23,7 @@ from powersketch.kernels._rows import (
     squared_norms,
     unit_rows,
 )
+from powersketch.parameters import checked_integer
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import PowerSeries

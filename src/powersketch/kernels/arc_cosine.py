@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from powersketch.kernels._kappa import kappa_0, kappa_1, kappa_2
 from powersketch.kernels._kernel import CosineKernel
-from powersketch.kernels._parameters import checked_integer, checked_positive
 from powersketch.kernels._rows import Float64
 from powersketch.kernels.series import arc_cosine_series
+from powersketch.parameters import checked_integer, checked_positive
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import PowerSeries

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from powersketch.kernels._kernel import Kernel, Preparation
-from powersketch.kernels._parameters import checked_positive
 from powersketch.kernels._rows import Float64, Rows, squared_norms
 from powersketch.kernels.series import exponential_series
+from powersketch.parameters import checked_positive
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import PowerSeries

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 
 from powersketch.kernels._kappa import kappa_0, kappas_0_and_1
 from powersketch.kernels._kernel import CosineKernel, Preparation
-from powersketch.kernels._parameters import (
+from powersketch.kernels._rows import Float64, Rows, appended, scaled_rows, unit_rows
+from powersketch.kernels.series import neural_tangent_series
+from powersketch.parameters import (
     checked_integer,
     checked_non_negative,
     checked_positive,
     checked_truth,
 )
-from powersketch.kernels._rows import Float64, Rows, appended, scaled_rows, unit_rows
-from powersketch.kernels.series import neural_tangent_series
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import PowerSeries

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from powersketch.kernels._kernel import Kernel, or_float64
-from powersketch.kernels._parameters import (
+from powersketch.kernels._rows import Float64
+from powersketch.kernels.series import CoefficientSeries
+from powersketch.parameters import (
     checked_integer,
     checked_non_negative,
     checked_positive,
 )
-from powersketch.kernels._rows import Float64
-from powersketch.kernels.series import CoefficientSeries
 
 __all__ = ["Polynomial"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 
-from powersketch.kernels._parameters import checked_integer, checked_positive
 from powersketch.kernels.series.infinite import InfiniteSeries
 from powersketch.kernels.series.power_series import UNIT, product_of_powers
+from powersketch.parameters import checked_integer, checked_positive
 
 __all__ = ["callable_series"]
 

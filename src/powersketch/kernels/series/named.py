@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.kernels._parameters import checked_positive
 from powersketch.kernels.series.infinite import InfiniteSeries
 from powersketch.kernels.series.power_series import TINY, UNIT
+from powersketch.parameters import checked_positive
 
 __all__ = ["NAMED_SERIES", "RatioSeries", "exponential_series"]
 

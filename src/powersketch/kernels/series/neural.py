@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.kernels._kappa import kappa_0, kappa_1, kappa_2, kappas_0_and_1
-from powersketch.kernels._parameters import (
+from powersketch.kernels.series.infinite import InfiniteSeries
+from powersketch.kernels.series.positive import PositiveSeries
+from powersketch.kernels.series.power_series import UNIT, product_of_powers
+from powersketch.parameters import (
     checked_integer,
     checked_non_negative,
     checked_positive,
     checked_truth,
 )
-from powersketch.kernels.series.infinite import InfiniteSeries
-from powersketch.kernels.series.positive import PositiveSeries
-from powersketch.kernels.series.power_series import UNIT, product_of_powers
 
 __all__ = ["arc_cosine_series", "neural_tangent_series"]
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powersketch.kernels._parameters import (
+from powersketch.parameters import (
     checked_integer,
     checked_positive,
 )

@@ -1,43 +1,53 @@
-"""Checks of the numbers that define a kernel: value, allowed range, remedy."""
+"""Checks of the parameters that users give: value, allowed range, remedy."""
 
 from __future__ import annotations
 
 import math
 import numbers
+from typing import Any
 
 import numpy as np
 
 
-def checked_integer(name: str, value: object, lowest: int, highest: int | None = None) -> int:
+def checked_integer(
+    name: str, value: object, lowest: int, highest: int | None = None, *, remedy: str = ""
+) -> int:
     """Return the value as an int, or say why it is none of the allowed ones."""
     allowed = f"an integer of at least {lowest}"
     if highest is not None:
         allowed = f"an integer from {lowest} to {highest}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(
-            f"{name}={value!r} is a {type(value).__name__}; allowed is {allowed}: pass an int."
+            f"{name}={value!r} is a {type(value).__name__}; "
+            f"allowed is {allowed}: {remedy or 'pass an int'}."
         )
     number = int(value)
     if number < lowest or (highest is not None and number > highest):
-        raise ValueError(f"{name}={number} is out of range; choose {allowed}.")
+        raise ValueError(f"{name}={number} is out of range; choose {allowed}{_ending(remedy)}.")
     return number
 
 
-def checked_positive(name: str, value: object) -> float:
+def checked_positive(name: str, value: object, *, remedy: str = "") -> float:
     """Return the value as a float, or say why it is not finite and positive."""
     number = _checked_real(name, value)
     if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(f"{name}={number} is out of range; choose a finite number above 0.")
+        raise ValueError(
+            f"{name}={number} is out of range; choose a finite number above 0{_ending(remedy)}."
+        )
     return number
 
 
-def checked_non_negative(name: str, value: object) -> float:
-    """Return the value as a float, or say why a positive definite kernel cannot have it."""
+def checked_non_negative(
+    name: str,
+    value: object,
+    *,
+    reason: str = "because with a negative one the kernel is not positive definite",
+) -> float:
+    """Return the value as a float, or say why it may not be negative."""
     number = _checked_real(name, value)
     if not (math.isfinite(number) and number >= 0.0):
         raise ValueError(
-            f"{name}={number} is out of range; choose a finite number of at least 0, "
-            "because with a negative one the kernel is not positive definite."
+            f"{name}={number} is out of range; choose a finite number of at least 0, {reason}."
         )
     return number
 
@@ -50,6 +60,18 @@ def checked_truth(name: str, value: object) -> bool:
             "allowed are True and False: pass a bool."
         )
     return bool(value)
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return the value if it is one of the allowed names."""
+    if not isinstance(value, str) or value not in allowed:
+        names = ", ".join(repr(name) for name in allowed)
+        raise ValueError(f"{name}={value!r} is unknown; use one of {names}.")
+    return value
+
+
+def _ending(remedy: str) -> str:
+    return f": {remedy}" if remedy else ""
 
 
 def _checked_real(name: str, value: object) -> float:

@@ -1,0 +1,1 @@
+"""Certificates, statistical dimension and sizes of feature maps."""

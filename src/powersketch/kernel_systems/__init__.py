@@ -1,0 +1,1 @@
+"""Kernel systems solved with the help of sketches."""

@@ -1,0 +1,1 @@
+"""Solves linear systems with kernel matrices, given an operator and a preconditioner."""

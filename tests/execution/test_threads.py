@@ -1,0 +1,80 @@
+"""What `n_jobs` means, and that work shared among threads comes back in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from joblib import cpu_count, parallel_config
+
+from powersketch.execution import ordered_map, thread_count
+
+
+@pytest.fixture(autouse=True)
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+class TestThreadCount:
+    @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (2, 2), (7, 7)])
+    def test_as_many_as_asked_for(self, n_jobs: int | None, threads: int) -> None:
+        assert thread_count(n_jobs) == threads
+
+    def test_negative_numbers_count_from_all_processors(self) -> None:
+        assert thread_count(-1) == cpu_count()
+        assert thread_count(-2) == max(cpu_count() - 1, 1)
+        assert thread_count(-10_000) == 1
+
+    @pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("100000", None)])
+    def test_all_is_limited_by_the_environment(
+        self, limit: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert thread_count(-1) == (threads or cpu_count())
+
+    @pytest.mark.parametrize("limit", ["", "0", "many", "-3", "2,1"])
+    def test_a_limit_that_is_no_number_is_ignored(
+        self, limit: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert thread_count(-1) == cpu_count()
+
+    def test_a_number_is_not_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        assert thread_count(3) == 3
+
+    def test_none_follows_joblib(self) -> None:
+        with parallel_config(backend="threading", n_jobs=2):
+            assert thread_count(None) == 2
+
+    def test_zero_has_no_meaning(self) -> None:
+        with pytest.raises(ValueError, match="n_jobs=0 has no meaning: use None or 1"):
+            thread_count(0)
+
+
+class TestOrderedMap:
+    @pytest.mark.parametrize("threads", [1, 2, 5])
+    def test_results_come_in_the_order_of_the_tasks(self, threads: int) -> None:
+        def slow_at_first(task: int) -> int:
+            time.sleep(0.01 if task == 0 else 0.0)
+            return task * task
+
+        assert list(ordered_map(slow_at_first, range(40), threads)) == [i * i for i in range(40)]
+
+    def test_several_threads_do_the_work(self) -> None:
+        both = threading.Barrier(2, timeout=10.0)
+        assert sorted(ordered_map(lambda _: both.wait(), range(2), 2)) == [0, 1]
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_few_results_wait(self, threads: int) -> None:
+        started: list[int] = []
+        results = ordered_map(started.append, range(100), threads)
+        next(results)
+        results.close()
+        assert len(started) <= 3 * threads
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_errors_reach_the_caller(self, threads: int) -> None:
+        with pytest.raises(ZeroDivisionError):
+            list(ordered_map(lambda task: 1 // task, [1, 0, 1], threads))
