@@ -87,6 +87,27 @@ class TestMatrix:
             np.testing.assert_allclose(single, double, rtol=1e-6, atol=1e-12)
 
     @each_kernel
+    def test_dtype_of_the_result_can_be_chosen(self, kernel: Kernel) -> None:
+        X = points(30).astype(np.float32)
+        double = kernel(X, dtype=np.float64)
+        assert double.dtype == np.float64
+        np.testing.assert_array_equal(double, kernel(X.astype(np.float64)))
+        np.testing.assert_array_equal(kernel(double, dtype="float32"), kernel(double).astype("f4"))
+
+    def test_other_dtypes_are_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"dtype='int64' .* allowed are float32 and float64"):
+            Gaussian()(points(3), dtype="int64")
+
+    @each_kernel
+    def test_threads_change_rounding_at_most(self, kernel: Kernel) -> None:
+        X, Y = points(MANY), points(90, seed=1)
+        assert_close(kernel(X, n_jobs=3), kernel(X))
+        assert_close(kernel(X, Y, n_jobs=2), kernel(X, Y))
+        assert_close(kernel.product(X, Y[:, :2], Y, n_jobs=2), kernel.product(X, Y[:, :2], Y))
+        with pytest.raises(ValueError, match="n_jobs=0 has no meaning"):
+            kernel(X, n_jobs=0)
+
+    @each_kernel
     def test_mixed_precision_becomes_float64(self, kernel: Kernel) -> None:
         X, Y = points(5).astype(np.float32), points(4, seed=1)
         expected = kernel(X.astype(np.float64), Y)

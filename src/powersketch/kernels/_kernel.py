@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
+from powersketch.execution import ordered_map, thread_count
 from powersketch.kernels._rows import (
     Float64,
     MatrixLike,
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 # From float64 rows to the rows whose inner products the kernel is computed from, and their sizes.
 Preparation: TypeAlias = Callable[[Rows], tuple[Rows, Float64]]
 
-# A tile of the matrix and the rows it comes from take a few MiB each, but for the longest rows.
+# A tile takes 2 MiB, the rows it comes from take at most 32 MiB each, but for the longest rows.
 _EDGE = 512
 _EDGE_OF_LONG_ROWS = 32
-_BYTES_OF_ROWS = 4 << 20
+_BYTES_OF_ROWS = 32 << 20
 # Functions of many steps run on parts of a tile that stay in cache between the steps.
 _ENTRIES_IN_CACHE = 2**14
 
@@ -50,7 +51,14 @@ class Kernel(ABC):
 
     _size_name: ClassVar[str] = "squared norm"
 
-    def __call__(self, X: MatrixLike, Y: MatrixLike | None = None) -> NDArray[np.floating[Any]]:
+    def __call__(
+        self,
+        X: MatrixLike,
+        Y: MatrixLike | None = None,
+        *,
+        dtype: DTypeLike | None = None,
+        n_jobs: int | None = None,
+    ) -> NDArray[np.floating[Any]]:
         """Return the matrix of all ``k(x_i, y_j)``.
 
         Parameters
@@ -60,11 +68,17 @@ class Kernel(ABC):
         Y : {array-like, sparse matrix or array} of shape (m, d), default=None
             None means X, and then the matrix is symmetric to the last bit and its diagonal is
             that of :meth:`diagonal`.
+        dtype : {float32, float64}, default=None
+            Of the result; None takes float32 where X and Y are both float32, otherwise float64.
+            The matrix is computed in float64 always.
+        n_jobs : int, default=None
+            Number of threads: None is 1, -1 all processors. Bits do not depend on it as long as
+            BLAS rounds the same with one thread and with several.
 
         Returns
         -------
         ndarray of shape (n, m)
-            float32 where X and Y are both float32, otherwise float64.
+            The matrix.
 
         Raises
         ------
@@ -78,8 +92,10 @@ class Kernel(ABC):
         array([[121.,   4.]])
         """
         X, other = _checked_pair(X, Y)
-        values = np.empty((X.shape[0], other.shape[0]), np.result_type(X.dtype, other.dtype))
-        for rows, columns, tile in self._tiles(X, other, values.dtype):
+        threads = thread_count(n_jobs)
+        kind = np.result_type(X.dtype, other.dtype) if dtype is None else _checked_dtype(dtype)
+        values = np.empty((X.shape[0], other.shape[0]), kind)
+        for rows, columns, tile in self._tiles(X, other, kind, threads=threads):
             if other is X and rows == columns:
                 _mirror_lower_triangle(tile)
             elif other is X:
@@ -127,6 +143,7 @@ class Kernel(ABC):
         Y: MatrixLike | None = None,
         *,
         block_rows: int | None = None,
+        n_jobs: int | None = None,
     ) -> NDArray[np.floating[Any]]:
         """Return ``k(X, Y) @ V`` without ever holding the matrix.
 
@@ -141,6 +158,8 @@ class Kernel(ABC):
         block_rows : int, default=None
             How many rows of the matrix are worked on at a time, at least 1. None takes a few MiB.
             Small numbers save memory and cost time; the result differs by rounding errors only.
+        n_jobs : int, default=None
+            Number of threads: None is 1, -1 all processors.
 
         Returns
         -------
@@ -163,9 +182,11 @@ class Kernel(ABC):
         V = checked_vectors(V, other.shape[0])
         if block_rows is not None:
             block_rows = checked_integer("block_rows", block_rows, 1)
+        threads = thread_count(n_jobs)
         sums = np.zeros((X.shape[0], *V.shape[1:]))
+        tiles = self._tiles(X, other, sums.dtype, block_rows=block_rows, threads=threads)
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, columns, tile in self._tiles(X, other, sums.dtype, block_rows):
+            for rows, columns, tile in tiles:
                 sums[rows] += tile @ V[columns].astype(np.float64, copy=False)
                 if other is X and rows.start >= columns.stop:
                     sums[columns] += tile.T @ V[rows].astype(np.float64, copy=False)
@@ -207,25 +228,41 @@ class Kernel(ABC):
         )
 
     def _tiles(
-        self, X: Rows, Y: Rows, dtype: np.dtype[Any], block_rows: int | None = None
+        self,
+        X: Rows,
+        Y: Rows,
+        dtype: np.dtype[Any],
+        *,
+        block_rows: int | None = None,
+        threads: int = 1,
     ) -> Iterator[tuple[slice, slice, NDArray[np.floating[Any]]]]:
         """Yield rows, columns and entries of tiles; where Y is X, only on and below the diagonal.
 
         Below it means that the tiles of the columns c…d begin with the rows c…d.
         """
         prepare = self._preparation(X, Y)
-        edge = block_rows or _edge(X)
-        for columns in _slices(0, Y.shape[0], _edge(Y)):
-            with np.errstate(over="ignore", invalid="ignore"):
-                right = prepare(float64_block(Y, columns))
-            for rows in _row_slices(columns, X.shape[0], edge, symmetric=Y is X):
+
+        def places() -> Iterator[tuple[slice, slice, tuple[Rows, Float64]]]:
+            for columns in _slices(0, Y.shape[0], _edge(Y)):
                 with np.errstate(over="ignore", invalid="ignore"):
-                    left = prepare(float64_block(X, rows))
-                    tile = self._tile(left, right, dtype)
-                    if Y is X and rows.start < columns.stop:
-                        diagonal = self._checked_diagonal(left[1], tile.dtype)
-                        _set_diagonal(tile, rows, columns, diagonal)
-                yield rows, columns, tile
+                    right = prepare(float64_block(Y, columns))
+                edge = block_rows or _edge(X)
+                for rows in _row_slices(columns, X.shape[0], edge, symmetric=Y is X):
+                    yield rows, columns, right
+
+        def computed(
+            place: tuple[slice, slice, tuple[Rows, Float64]],
+        ) -> tuple[slice, slice, NDArray[np.floating[Any]]]:
+            rows, columns, right = place
+            with np.errstate(over="ignore", invalid="ignore"):
+                left = prepare(float64_block(X, rows))
+                tile = self._tile(left, right, dtype)
+                if Y is X and rows.start < columns.stop:
+                    diagonal = self._checked_diagonal(left[1], tile.dtype)
+                    _set_diagonal(tile, rows, columns, diagonal)
+            return rows, columns, tile
+
+        return ordered_map(computed, places(), threads)
 
     def _tile(
         self, left: tuple[Rows, Float64], right: tuple[Rows, Float64], dtype: np.dtype[Any]
@@ -273,6 +310,13 @@ def _checked_pair(X: Any, Y: Any) -> tuple[Rows, Rows]:
     Y = checked_matrix("Y", Y)
     check_same_features(X, Y)
     return X, Y
+
+
+def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} is not possible; allowed are float32 and float64.")
+    return kind
 
 
 def _with_squared_norms(block: Rows) -> tuple[Rows, Float64]:
