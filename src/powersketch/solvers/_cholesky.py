@@ -1,0 +1,124 @@
+"""Cholesky factorisations in place, with a jitter where rounding has made a matrix indefinite.
+
+LAPACK's own, as SciPy calls it, keeps Python's global lock, so that Ctrl-C has to wait for its end.
+Block by block, most of the work is in products, which are as fast and shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+# With this much of the mean diagonal added, the factor would no longer resemble the matrix.
+_LARGEST_JITTER = 0.1
+_WIDTH = 512
+# Of the pivots. Beyond it, rounding errors of float32 are as large as the smallest eigenvalues.
+_LARGEST_SPREAD_OF_FLOAT32 = 1e6
+
+
+def check_square(matrix: NDArray[Any]) -> None:
+    """Refuse what is not a finite square matrix of real numbers."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(
+            f"the matrix has shape {matrix.shape}; allowed is (n, n) with n of at least 1."
+        )
+    if matrix.dtype not in (np.float64, np.float32):
+        raise TypeError(
+            f"the matrix has dtype {matrix.dtype}; allowed are float64 and float32: "
+            "convert with matrix.astype(float)."
+        )
+    if not np.isfinite(matrix).all():
+        raise ValueError("the matrix contains NaN or infinity; allowed are finite numbers.")
+
+
+def float32_factor(
+    matrix: NDArray[Any], diagonal: NDArray[np.float64], jitter: float
+) -> NDArray[Any] | None:
+    """Return the lower factor, or None, and then the matrix is still as it was."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = matrix if matrix.dtype == np.float32 else matrix.astype(np.float32)
+        shifted = (diagonal + jitter * diagonal.mean()).astype(np.float32)
+        factor = lower_factor(rounded, shifted)
+    if factor is not None and spread(factor) ** 2 > _LARGEST_SPREAD_OF_FLOAT32:
+        _restore_columns(factor, factor.shape[0], shifted)
+        return None
+    return factor
+
+
+def float64_factor(
+    matrix: NDArray[Any], diagonal: NDArray[np.float64], jitter: float
+) -> tuple[NDArray[Any], float]:
+    """Return the lower factor and the jitter that was necessary."""
+    rounding = matrix.shape[0] * float(np.finfo(matrix.dtype).eps)
+    largest = max(_LARGEST_JITTER, 10.0 * jitter)
+    matrix = matrix.astype(np.float64, copy=False)
+    mean = float(diagonal.mean())
+    while jitter <= largest and mean > 0.0:
+        factor = lower_factor(matrix, diagonal + jitter * mean)
+        if factor is not None:
+            return factor, jitter
+        jitter = max(10.0 * jitter, rounding)
+    raise np.linalg.LinAlgError(
+        f"the matrix is not positive definite: its diagonal is {mean:.3g} in the mean, and adding "
+        f"up to {largest:.1g} of that does not suffice: use a larger alpha."
+    )
+
+
+def lower_factor(matrix: NDArray[Any], diagonal: NDArray[np.floating[Any]]) -> NDArray[Any] | None:
+    """Return the factor of the matrix with that diagonal, or None if there is no factor.
+
+    It is written below the diagonal of the matrix if that can be. What is above it stays there,
+    and None restores the rest from it.
+    """
+    matrix = matrix if _is_writeable_rows(matrix) else matrix.copy(order="C")
+    np.fill_diagonal(matrix, diagonal)
+    for part in _parts(matrix.shape[0]):
+        if not _factor_columns(matrix, part):
+            _restore_columns(matrix, part.stop, diagonal)
+            return None
+    return matrix
+
+
+def spread(factor: NDArray[Any]) -> float:
+    """Return the quotient of the extreme diagonal entries: no more than the condition number."""
+    diagonal = np.abs(factor.diagonal())
+    return float(diagonal.max() / diagonal.min()) if diagonal.min() > 0.0 else np.inf
+
+
+def _factor_columns(matrix: NDArray[Any], part: slice) -> bool:
+    """Turn some columns into those of the factor; the ones left of them are done already."""
+    left, below = slice(0, part.start), slice(part.start, None)
+    columns = matrix[below, part] - matrix[below, left] @ matrix[part, left].T
+    width = part.stop - part.start
+    try:
+        corner = np.linalg.cholesky(columns[:width])
+    except np.linalg.LinAlgError:
+        return False
+    identity = np.eye(width, dtype=matrix.dtype)
+    inverse = linalg.solve_triangular(corner, identity, lower=True, check_finite=False)
+    matrix[part.stop :, part] = columns[width:] @ inverse.T
+    lower = np.tril_indices(width)
+    matrix[part, part][lower] = corner[lower]
+    return bool(np.isfinite(matrix[below, part]).all())
+
+
+def _restore_columns(matrix: NDArray[Any], stop: int, diagonal: NDArray[np.floating[Any]]) -> None:
+    """Copy what is right of the diagonal, which no factorisation touches, to what is below it."""
+    for part in _parts(stop):
+        square = matrix[part, part]
+        np.copyto(square, np.triu(square) + np.triu(square, 1).T)
+        matrix[part.stop :, part] = matrix[part, part.stop :].T
+    np.fill_diagonal(matrix, diagonal)
+
+
+def _is_writeable_rows(matrix: NDArray[Any]) -> bool:
+    return bool(matrix.flags.c_contiguous and matrix.flags.writeable)
+
+
+def _parts(size: int) -> Iterator[slice]:
+    for start in range(0, size, _WIDTH):
+        yield slice(start, min(start + _WIDTH, size))
