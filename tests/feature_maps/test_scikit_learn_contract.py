@@ -46,6 +46,7 @@ SHARED = {
     "base_sketch": "auto",
     "norm_preserving": True,
     "internal_components": None,
+    "eps": None,
     "random_state": None,
     "n_jobs": None,
     "verbose": 0,

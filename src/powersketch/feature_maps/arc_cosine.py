@@ -27,8 +27,8 @@ class ArcCosineSketch(NeuralFeatureMap):
         Order of the kernel: step functions, rectified linear units, or their squares.
     depth : int, default=1
         Number of layers, at least 1.
-    n_components : int, default=100
-        Number of features.
+    n_components : int or "auto", default=100
+        Number of features; "auto" takes about as few as it needs for the error `eps`.
     method : {"power", "random"}, default="power"
         "power" sketches the powers of the series by repeated squaring; "random" takes the
         activations of random neurons.
@@ -48,6 +48,9 @@ class ArcCosineSketch(NeuralFeatureMap):
     internal_components : int or None, default=None
         Length of intermediate powers, rounded up to a power of two; None takes the first power of
         two not below `n_components`.
+    eps : float or None, default=None
+        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
+        Frobenius norms over pairs of different rows, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same bits on every machine, for every number of threads and every split of
         the rows into batches.
@@ -73,6 +76,8 @@ class ArcCosineSketch(NeuralFeatureMap):
         The seed that all random numbers come from.
     n_components_ : int
         Number of features.
+    certificate_ : powersketch.accuracy.Certificate
+        What was measured at this number of features; only where it was chosen for `eps`.
     n_features_in_ : int
         Number of columns seen by `fit`.
     feature_names_in_ : ndarray of str
@@ -97,7 +102,7 @@ class ArcCosineSketch(NeuralFeatureMap):
         order: int = 1,
         depth: int = 1,
         *,
-        n_components: int = 100,
+        n_components: int | str = 100,
         method: str = "power",
         tail: str = "fit",
         tail_eps: float = 1e-3,
@@ -105,6 +110,7 @@ class ArcCosineSketch(NeuralFeatureMap):
         expansion: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -119,6 +125,7 @@ class ArcCosineSketch(NeuralFeatureMap):
         self.expansion = expansion
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -127,11 +134,11 @@ class ArcCosineSketch(NeuralFeatureMap):
         ArcCosine(self.order, self.depth)
         self._check_series_parameters()
 
-    def _prepare(self, X: Rows, seed: int) -> tuple[ArcCosine, RowMap, dict[str, Any]]:
-        exact, size = ArcCosine(self.order, self.depth), int(self.n_components)
-        streams, finite, row_map = RandomStreams(seed, "arc_cosine"), None, None
+    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[ArcCosine, RowMap, dict[str, Any]]:
+        exact, streams = ArcCosine(self.order, self.depth), RandomStreams(seed, "arc_cosine")
+        finite, row_map = None, None
         if self.method == "random":
             row_map = random_arc_cosine(streams, X.shape[1], size, exact)
         else:
-            row_map, finite = arc_cosine_map(streams, X, size, exact, self._series_options(X))
+            row_map, finite = arc_cosine_map(streams, X, size, exact, self._series_options(X, size))
         return exact, row_map, self._attributes(row_map, finite)

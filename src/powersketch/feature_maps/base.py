@@ -9,13 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from powersketch.accuracy import Certificate
+from powersketch.accuracy.growth import LARGEST_SIZE, grown_size
 from powersketch.execution import Progress, thread_count
+from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
 from powersketch.feature_maps.batches import entry_variance, transform_rows
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.kernels import Kernel
 from powersketch.native import Real, Rows, is_sparse, padded_length
 from powersketch.parameters import checked_integer, checked_truth, one_of
-from powersketch.random_streams import seed_from
+from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.sketches import BASE_SKETCHES
 
 # In shorter vectors, all products that a few features take can vanish.
@@ -27,10 +30,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Draws a row map in `fit` and applies it in `transform`; subclasses say which.
 
     A subclass stores its parameters in `__init__`, checks its own in `_check_kernel_parameters`,
-    and returns from `_prepare` the exact kernel, the row map and further fitted attributes.
+    and returns from `_prepare` the exact kernel, the row map of a given size and further fitted
+    attributes.
     """
 
-    n_components: int
+    n_components: int | str
+    eps: float | None
     base_sketch: str
     norm_preserving: bool
     internal_components: int | None
@@ -40,6 +45,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the sketch; look at up to 512 rows where a choice is made from the data.
+
+        With ``n_components="auto"`` sketches of several sizes are measured on up to 1000 rows, and
+        the one to be kept on up to 2000 others.
 
         Parameters
         ----------
@@ -59,13 +67,19 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         given = X
         X = _without_duplicates(check_array(X, **_ACCEPTED, estimator=self, input_name="X"))
         seed = seed_from(self.random_state)
-        kernel, row_map, attributes = self._prepare(X, seed)
+        size, certificate = self._chosen_size(X, seed)
+        kernel, row_map, attributes = self._prepare(X, seed, size)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._row_map = seed, kernel, row_map
-        self.n_components_ = int(self.n_components)
+        self.n_components_ = size
         for name, value in attributes.items():
             setattr(self, name, value)
+        if certificate is not None:
+            self.certificate_ = certificate
+        elif hasattr(self, "certificate_"):
+            # That of an earlier fit says nothing about this one.
+            del self.certificate_
         return self
 
     def transform(self, X: Any) -> Real:
@@ -105,24 +119,50 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Refuse bad parameters before any data is touched."""
         raise NotImplementedError
 
-    def _prepare(self, X: Rows, seed: int) -> tuple[Kernel, RowMap, dict[str, Any]]:
+    def _smallest_size(self) -> int:
+        """Return how few components this map can have."""
+        return 1
+
+    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Kernel, RowMap, dict[str, Any]]:
         """Return the exact kernel, the row map, and further fitted attributes by name."""
         raise NotImplementedError
 
     def _check_shared_parameters(self) -> None:
-        size = checked_integer("n_components", self.n_components, 1, remedy="100 is the default")
+        size = checked_size(self.n_components, self.eps)
         one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
         checked_truth("norm_preserving", self.norm_preserving)
-        _internal_length(self.internal_components, size)
+        _internal_length(self.internal_components, self._smallest_size() if size is None else size)
         thread_count(self.n_jobs)
 
-    def _sketch_options(self, X: Rows) -> dict[str, Any]:
+    def _chosen_size(self, X: Rows, seed: int) -> tuple[int, Certificate | None]:
+        """Return the number of components, and a certificate if it was measured."""
+        if self.n_components != "auto":
+            return int(self.n_components), None
+        largest = LARGEST_SIZE
+        if self.internal_components is not None:
+            largest = min(largest, self.internal_components)
+        threads = thread_count(self.n_jobs)
+
+        def draw(size: int) -> DrawnMap:
+            kernel, row_map, _ = self._prepare(X, seed, size)
+            return DrawnMap(kernel, row_map, size, threads)
+
+        return grown_size(
+            draw,
+            X,
+            float(self.eps or 0.0),
+            RandomStreams(seed, "automatic_size"),
+            sizes=(self._smallest_size(), largest),
+            n_jobs=self.n_jobs,
+        )
+
+    def _sketch_options(self, X: Rows, size: int) -> dict[str, Any]:
         """Return how the row maps of this estimator are to be drawn."""
         base_sketch = self.base_sketch
         if base_sketch == "auto":
             base_sketch = "osnap" if is_sparse(X) else "srht"
         return {
-            "internal": _internal_length(self.internal_components, int(self.n_components)),
+            "internal": _internal_length(self.internal_components, size),
             "base_sketch": base_sketch,
             "preserve_norms": bool(self.norm_preserving),
         }

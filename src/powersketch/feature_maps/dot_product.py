@@ -42,8 +42,8 @@ class DotProductSketch(FeatureMap):
         C_0, C_1, …; or the name of a series ("exp", "cosh", "sinh", "inverse", "inverse_sqrt",
         "log", "arcsin"); or a function t ↦ κ(t) that takes complex NumPy arrays and is analytic in
         the disk that the data needs.
-    n_components : int, default=100
-        Number of features.
+    n_components : int or "auto", default=100
+        Number of features; "auto" takes about as few as it needs for the error `eps`.
     method : {"power"}, default="power"
         How powers are sketched: "power" is repeated squaring.
     base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian"}, default="auto"
@@ -67,6 +67,9 @@ class DotProductSketch(FeatureMap):
     internal_components : int or None, default=None
         Length of intermediate powers, rounded up to a power of two; None takes the first power of
         two not below `n_components`.
+    eps : float or None, default=None
+        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
+        Frobenius norms over pairs of different rows, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same bits on every machine, for every number of threads and every split of
         the rows into batches.
@@ -95,6 +98,8 @@ class DotProductSketch(FeatureMap):
         The seed that all random numbers come from.
     n_components_ : int
         Number of features.
+    certificate_ : powersketch.accuracy.Certificate
+        What was measured at this number of features; only where it was chosen for `eps`.
     n_features_in_ : int
         Number of columns seen by `fit`.
     feature_names_in_ : ndarray of str
@@ -127,7 +132,7 @@ class DotProductSketch(FeatureMap):
         self,
         series: ArrayLike | str | Callable[[Any], Any] = "exp",
         *,
-        n_components: int = 100,
+        n_components: int | str = 100,
         method: str = "power",
         base_sketch: str = "auto",
         expansion: str = "auto",
@@ -135,6 +140,7 @@ class DotProductSketch(FeatureMap):
         tail_eps: float = 1e-3,
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -148,6 +154,7 @@ class DotProductSketch(FeatureMap):
         self.tail_eps = tail_eps
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -158,7 +165,7 @@ class DotProductSketch(FeatureMap):
         one_of("expansion", self.expansion, EXPANSIONS)
         check_tail(self.tail, self.tail_eps)
 
-    def _prepare(self, X: Rows, seed: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
+    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
         exact, streams = DotProduct(self.series), RandomStreams(seed, "dot_product")
         radius = self._squared_radius(X, exact)
         series = exact.series(radius)
@@ -177,7 +184,7 @@ class DotProductSketch(FeatureMap):
             # The disk of a callable is not known: rows a little longer than those of fit may come.
             largest_squared_norm=math.inf if callable(self.series) else series.radius,
         )
-        size, options = int(self.n_components), self._sketch_options(X)
+        options = self._sketch_options(X, size)
         row_map = series_map(streams, X, size, kernel, exact, self.expansion, options)
         return exact, row_map, {"expansion_": row_map.name, **series_attributes(finite)}
 

@@ -27,6 +27,7 @@ _METHODS = ("auto", "power", "single_power", "fourier")
 _TAIL = 1e-6
 _HIGHEST_DEGREE = 256  # beyond it, no stack of degrees is worth its time
 _SMALLEST_STACK = 3  # degree 0, and two features for all the rest
+_SMALLEST_FOURIER = 2
 _LARGE_RADIUS = 4.0  # squared: from here on, the single power can be the best
 _SINGLE_DEGREES = (64, 1024)
 
@@ -43,8 +44,8 @@ class GaussianSketch(FeatureMap):
     ----------
     gamma : float or "scale", default=1.0
         Positive factor of the squared distance; "scale" is 1 / (n_features · variance of X).
-    n_components : int, default=100
-        Number of features.
+    n_components : int or "auto", default=100
+        Number of features; "auto" takes about as few as it needs for the error `eps`.
     method : {"auto", "power", "single_power", "fourier"}, default="auto"
         "power" stacks the terms of the Taylor series; "single_power" is (1 + 2 gamma ⟨x, y⟩ / P)^P
         with P up to 1024, on centred rows; "fourier" does not look at the data but for its mean;
@@ -58,6 +59,9 @@ class GaussianSketch(FeatureMap):
     internal_components : int or None, default=None
         Length of intermediate powers, rounded up to a power of two; None takes the first power of
         two not below `n_components`.
+    eps : float or None, default=None
+        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
+        Frobenius norms over pairs of different rows, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same bits on every machine, for every number of threads and every split of
         the rows into batches.
@@ -78,6 +82,8 @@ class GaussianSketch(FeatureMap):
         The seed that all random numbers come from.
     n_components_ : int
         Number of features.
+    certificate_ : powersketch.accuracy.Certificate
+        What was measured at this number of features; only where it was chosen for `eps`.
     n_features_in_ : int
         Number of columns seen by `fit`.
     feature_names_in_ : ndarray of str
@@ -108,11 +114,12 @@ class GaussianSketch(FeatureMap):
         self,
         gamma: float | str = 1.0,
         *,
-        n_components: int = 100,
+        n_components: int | str = 100,
         method: str = "auto",
         base_sketch: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -123,22 +130,29 @@ class GaussianSketch(FeatureMap):
         self.base_sketch = base_sketch
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def _check_kernel_parameters(self) -> None:
         one_of("method", self.method, _METHODS)
-        if self.method == "fourier":
+        if self.method == "fourier" and self.n_components != "auto":
             checked_integer(
-                "n_components", self.n_components, 2, remedy="a cosine and a sine make a pair"
+                "n_components",
+                self.n_components,
+                _SMALLEST_FOURIER,
+                remedy="a cosine and a sine make a pair",
             )
         check_gamma_name(self.gamma)
         Gaussian(1.0 if isinstance(self.gamma, str) else self.gamma)
 
-    def _prepare(self, X: Rows, seed: int) -> tuple[Gaussian, RowMap, dict[str, Any]]:
+    def _smallest_size(self) -> int:
+        return _SMALLEST_FOURIER if self.method == "fourier" else 1
+
+    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Gaussian, RowMap, dict[str, Any]]:
         kernel = Gaussian(resolved_gamma(self.gamma, X))
-        streams, size = RandomStreams(seed, "gaussian"), int(self.n_components)
+        streams = RandomStreams(seed, "gaussian")
         pilot = pilot_rows(X, streams)
         rows = CentredRows(column_means(pilot), math.sqrt(2.0 * kernel.gamma))
         squared_norms = rows.squared_norms(pilot, 1)
@@ -153,7 +167,7 @@ class GaussianSketch(FeatureMap):
                 expansion = GaussianExpansion(rows, _highest_degree(squared_norms))
             else:
                 expansion = SinglePowerExpansion(rows, _single_degree(squared_radius))
-            options = self._sketch_options(X)
+            options = self._sketch_options(X, size)
             maps.append(StackedMap.draw(streams.child(method), expansion, pilot, size, **options))
         row_map = best_map(maps, pilot, size, kernel)
         return kernel, row_map, {"gamma_": kernel.gamma, "method_": row_map.name}

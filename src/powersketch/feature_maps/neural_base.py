@@ -30,12 +30,12 @@ class NeuralFeatureMap(FeatureMap):
         one_of("expansion", self.expansion, EXPANSIONS)
         check_tail(self.tail, self.tail_eps)
 
-    def _series_options(self, X: Rows) -> SeriesOptions:
+    def _series_options(self, X: Rows, size: int) -> SeriesOptions:
         return SeriesOptions(
             self.tail,
             float(self.tail_eps),
             self.expansion,
-            self._sketch_options(X),
+            self._sketch_options(X, size),
         )
 
     @staticmethod

@@ -36,8 +36,8 @@ class NeuralTangentSketch(NeuralFeatureMap):
         Variance of the weights times the width of their layer; with 2, layers keep norms.
     bias_variance : float, default=0.0
         Variance of the biases.
-    n_components : int, default=100
-        Number of features.
+    n_components : int or "auto", default=100
+        Number of features; "auto" takes about as few as it needs for the error `eps`.
     method : {"power", "random"}, default="power"
         "power" sketches the powers of the series by repeated squaring; "random" takes the
         gradients of a random network of finite width, sketched to the number of features.
@@ -62,6 +62,9 @@ class NeuralTangentSketch(NeuralFeatureMap):
     internal_components : int or None, default=None
         Length of intermediate powers, rounded up to a power of two; None takes the first power of
         two not below `n_components`.
+    eps : float or None, default=None
+        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
+        Frobenius norms over pairs of different rows, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same bits on every machine, for every number of threads and every split of
         the rows into batches.
@@ -86,6 +89,8 @@ class NeuralTangentSketch(NeuralFeatureMap):
         The seed that all random numbers come from.
     n_components_ : int
         Number of features.
+    certificate_ : powersketch.accuracy.Certificate
+        What was measured at this number of features; only where it was chosen for `eps`.
     n_features_in_ : int
         Number of columns seen by `fit`.
     feature_names_in_ : ndarray of str
@@ -115,7 +120,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         train_output: bool = True,
         weight_variance: float = 2.0,
         bias_variance: float = 0.0,
-        n_components: int = 100,
+        n_components: int | str = 100,
         method: str = "power",
         composition: str = "auto",
         tail: str = "fit",
@@ -124,6 +129,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         expansion: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -141,6 +147,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         self.expansion = expansion
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -156,11 +163,15 @@ class NeuralTangentSketch(NeuralFeatureMap):
                 f"and bias_variance={exact.bias_variance:g}: no power series of the cosine is this "
                 "kernel for rows of all norms. Use composition='layers'."
             )
-        if self._stacks_layers(exact) and self.n_components < _SMALLEST_LAYERS:
+        smallest = self._smallest_size()
+        if self.n_components != "auto" and int(self.n_components) < smallest:
             raise ValueError(
                 f"n_components={self.n_components} is too few for a network's layers side by side; "
-                f"use at least {_SMALLEST_LAYERS}."
+                f"use at least {smallest}."
             )
+
+    def _smallest_size(self) -> int:
+        return _SMALLEST_LAYERS if self._stacks_layers(self._exact_kernel()) else 1
 
     def _exact_kernel(self) -> NeuralTangent:
         return NeuralTangent(
@@ -177,9 +188,11 @@ class NeuralTangentSketch(NeuralFeatureMap):
         random_with_bias = self.method == "random" and exact.bias_variance > 0
         return self._by_layers(exact) or random_with_bias
 
-    def _prepare(self, X: Rows, seed: int) -> tuple[NeuralTangent, RowMap, dict[str, Any]]:
-        exact, size = self._exact_kernel(), int(self.n_components)
-        streams, options = RandomStreams(seed, "neural_tangent"), self._series_options(X)
+    def _prepare(
+        self, X: Rows, seed: int, size: int
+    ) -> tuple[NeuralTangent, RowMap, dict[str, Any]]:
+        exact, streams = self._exact_kernel(), RandomStreams(seed, "neural_tangent")
+        options = self._series_options(X, size)
         random = self.method == "random"
         finite = None
         if random or self._by_layers(exact):

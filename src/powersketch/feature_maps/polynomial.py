@@ -45,8 +45,8 @@ class PolynomialSketch(FeatureMap):
         Positive factor of the inner product; "scale" is 1 / (n_features · variance of X).
     coef0 : float, default=0
         Non-negative constant term.
-    n_components : int, default=100
-        Number of features.
+    n_components : int or "auto", default=100
+        Number of features; "auto" takes about as few as it needs for the error `eps`.
     method : {"power"}, default="power"
         How powers are sketched: "power" is repeated squaring.
     base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian"}, default="auto"
@@ -64,6 +64,9 @@ class PolynomialSketch(FeatureMap):
         Length of intermediate powers, rounded up to a power of two; None takes the first power of
         two not below `n_components`. Twice or four times as much lowers the error of high degrees a
         little.
+    eps : float or None, default=None
+        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
+        Frobenius norms over pairs of different rows, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same bits on every machine, for every number of threads and every split of
         the rows into batches.
@@ -84,6 +87,8 @@ class PolynomialSketch(FeatureMap):
         What was chosen.
     n_components_ : int
         Number of features.
+    certificate_ : powersketch.accuracy.Certificate
+        What was measured at this number of features; only where it was chosen for `eps`.
     n_features_in_ : int
         Number of columns seen by `fit`.
     feature_names_in_ : ndarray of str
@@ -119,12 +124,13 @@ class PolynomialSketch(FeatureMap):
         *,
         gamma: float | str = 1.0,
         coef0: float = 0,
-        n_components: int = 100,
+        n_components: int | str = 100,
         method: str = "power",
         base_sketch: str = "auto",
         expansion: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -138,6 +144,7 @@ class PolynomialSketch(FeatureMap):
         self.expansion = expansion
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -149,18 +156,18 @@ class PolynomialSketch(FeatureMap):
         check_gamma_name(self.gamma)
         Polynomial(self.degree, 1.0 if isinstance(self.gamma, str) else self.gamma, self.coef0)
 
-    def _prepare(self, X: Rows, seed: int) -> tuple[Polynomial, RowMap, dict[str, Any]]:
+    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Polynomial, RowMap, dict[str, Any]]:
         kernel = Polynomial(self.degree, resolved_gamma(self.gamma, X), self.coef0)
-        row_map = self._choose_map(X, kernel, seed)
+        row_map = self._choose_map(X, kernel, seed, size)
         return kernel, row_map, {"gamma_": kernel.gamma, "expansion_": row_map.name}
 
-    def _choose_map(self, X: Rows, kernel: Polynomial, seed: int) -> RowMap:
+    def _choose_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> RowMap:
         rows, degree = AugmentedRows(kernel.gamma, kernel.coef0), kernel.degree
-        columns, size = X.shape[1], int(self.n_components)
+        columns = X.shape[1]
         if self.norm_preserving and (monomial_count(columns + rows.extra_columns, degree) <= size):
             return ExactMap.of(rows, degree, columns)
         streams = RandomStreams(seed, "polynomial")
-        options = self._sketch_options(X)
+        options = self._sketch_options(X, size)
         direct = DirectMap.draw(streams, rows, degree, columns, size, **options)
         if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
             return direct

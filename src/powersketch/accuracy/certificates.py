@@ -1,0 +1,244 @@
+"""Certificates: what is known of a feature map's error on given rows, and how surely."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from powersketch.accuracy.certificate_plot import plot_pairs
+from powersketch.accuracy.data_rows import (
+    DataRows,
+    FittedMap,
+    Float64,
+    checked_map,
+    kernel_diagonal,
+)
+from powersketch.accuracy.entrywise import EntrywiseError, entrywise_error
+from powersketch.accuracy.independent_pairs import IndependentPairs
+from powersketch.accuracy.intervals import Interval, checked_confidence
+from powersketch.accuracy.sampled_pairs import PairErrors, RowSample, row_sample, sample_rows
+from powersketch.accuracy.spectral import SpectralError, check_alpha_is_felt, spectral_error
+from powersketch.execution import thread_count
+from powersketch.parameters import checked_integer, checked_positive
+from powersketch.random_streams import RandomStreams, seed_from
+
+_FEWEST_PRODUCTS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What was measured of a feature map's error, made by :func:`certify`.
+
+    Parameters
+    ----------
+    frobenius : Interval
+        ‖Z Zᵀ − K‖ / ‖K‖ in Frobenius norms over pairs of different rows.
+    entrywise : EntrywiseError
+        Errors of single entries.
+    spectral : SpectralError or None
+        The error as a quadratic form relative to K + αI, if alpha was given.
+    confidence : float
+        Each interval contains the true value with at least this probability, over the random
+        choice of rows and start vectors.
+    rows : int
+        How many rows the certificate is about.
+    measured_rows : int
+        On how many of them all pairs were measured.
+    for_new_rows : bool
+        Whether `frobenius` and `entrywise` hold for further rows of the same kind too.
+    seed : int
+        The seed that the random choices came from.
+    exact, approximate : ndarray
+        k(x, y) and ⟨z(x), z(y)⟩ for a few thousand random pairs of different rows.
+    """
+
+    frobenius: Interval
+    entrywise: EntrywiseError
+    spectral: SpectralError | None
+    confidence: float
+    rows: int
+    measured_rows: int
+    for_new_rows: bool
+    seed: int
+    exact: Float64
+    approximate: Float64
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures, without the pairs, as what :func:`json.dumps` takes.
+
+        Infinite bounds become None.
+        """
+        figures = {
+            "frobenius": self.frobenius.to_dict(),
+            "entrywise": self.entrywise.to_dict(),
+            "spectral": self.spectral.to_dict() if self.spectral else None,
+            "confidence": self.confidence,
+            "rows": self.rows,
+            "measured_rows": self.measured_rows,
+            "for_new_rows": self.for_new_rows,
+            "seed": self.seed,
+        }
+        finite: dict[str, Any] = _without_infinities(figures)
+        return finite
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw approximate against exact values of random pairs.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            With the pairs, the diagonal and a band of twice the root mean square error.
+        """
+        error = self.entrywise.root_mean_square.value * self.entrywise.unit
+        title = f"relative error {self.frobenius}"
+        if self.spectral is not None:
+            title += f"\nspectral eps {self.spectral.eps}"
+        return plot_pairs(self.exact, self.approximate, error, title, ax)
+
+    def __repr__(self) -> str:
+        largest = f"{self.entrywise.largest:.3g}"
+        if self.entrywise.exceeding_share > 0.0:
+            largest += f", exceeded by at most {100 * self.entrywise.exceeding_share:.2g} % of them"
+        about = "these and further rows" if self.for_new_rows else f"{self.rows} rows"
+        lines = [
+            f"Certificate for {about}, all pairs of {self.measured_rows} measured, "
+            f"confidence {self.confidence:g}:",
+            f"  relative Frobenius error   {self.frobenius}",
+            f"  root mean square of pairs  {self.entrywise.root_mean_square}"
+            f" of {self.entrywise.unit:.3g}",
+            f"  largest error of pairs     {largest}",
+        ]
+        if self.spectral is not None:
+            lines += [
+                f"  spectral eps, alpha={self.spectral.alpha:<6.3g} {self.spectral.eps}",
+                f"    ({self.spectral.message})",
+            ]
+        return "\n".join(lines)
+
+
+def certify(
+    sketch: Any,
+    X: Any,
+    *,
+    alpha: float | None = None,
+    confidence: float = 0.99,
+    products: int = 32,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+) -> Certificate:
+    """Measure the error of a fitted feature map on rows, and say how surely.
+
+    Parameters
+    ----------
+    sketch : feature map
+        Fitted, with the attribute `kernel_` and the method `transform`.
+    X : {array, sparse matrix or data frame} of shape (n_samples, n_features)
+        The rows, at least two. Up to 2000 of them are measured against each other; of more rows a
+        random sample is, and the certificate has intervals.
+    alpha : float or None, default=None
+        If given, positive: Z Zᵀ + αI and K + αI are compared as quadratic forms too, by all
+        eigenvalues of up to 1500 rows, else by Lanczos steps. The exact kernel matrix is then
+        factored if it takes at most 1 GiB, and else recomputed for every step; where that would
+        take too long, 1500 rows give a lower bound.
+    confidence : float, default=0.99
+        Probability with which each interval contains the true value.
+    products : int, default=32
+        Number of Lanczos steps, at least 2; more of them give narrower spectral intervals.
+    random_state : int, RandomState instance or None, default=None
+        An int chooses the same rows every time.
+    n_jobs : int or None, default=None
+        Number of threads for the exact kernel, with scikit-learn's meaning.
+
+    Returns
+    -------
+    Certificate
+        With a readable `repr`, `to_dict` and `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch import GaussianSketch
+    >>> from powersketch.accuracy import certify
+    >>> X = np.random.RandomState(0).rand(3000, 10)
+    >>> sketch = GaussianSketch(gamma=0.5, n_components=256, random_state=0).fit(X)
+    >>> certificate = certify(sketch, X, random_state=0)
+    >>> print(certificate.frobenius)
+    0.00889 [0.00863, 0.00915]
+    >>> certify(sketch, X[:500], alpha=10.0)
+    Certificate for 500 rows, all pairs of 500 measured, confidence 0.99:
+      relative Frobenius error   0.00874 [exact]
+      root mean square of pairs  0.00414 [exact] of 1
+      largest error of pairs     0.0426
+      spectral eps, alpha=10     0.0389 [exact]
+        (from all eigenvalues)
+    """
+    fitted = checked_map(sketch)
+    confidence = checked_confidence(confidence)
+    products = checked_integer("products", products, _FEWEST_PRODUCTS, remedy="32 is the default")
+    if alpha is not None:
+        alpha = checked_positive("alpha", alpha, remedy="pass None to leave that part out")
+    thread_count(n_jobs)
+    rows = DataRows.of(X, fewest=2)
+    seed = seed_from(random_state)
+    streams = RandomStreams(seed, "certificate")
+    diagonal = kernel_diagonal(fitted.kernel_, rows)
+    if alpha is not None:
+        check_alpha_is_felt(alpha, diagonal)
+    components = rows.take(np.zeros(1, dtype=np.int64)).features(fitted).shape[1]
+    sample = row_sample(fitted, rows, streams, sample_rows(components))
+    spectral = None
+    if alpha is not None:
+        spectral = spectral_error(
+            fitted,
+            rows,
+            alpha,
+            streams.child("spectral"),
+            confidence=confidence,
+            products=products,
+            n_jobs=n_jobs,
+        )
+    return sampled_certificate(
+        fitted, rows, sample, streams, confidence=confidence, spectral=spectral, n_jobs=n_jobs
+    )
+
+
+def sampled_certificate(
+    sketch: FittedMap,
+    rows: DataRows,
+    sample: RowSample,
+    streams: RandomStreams,
+    *,
+    confidence: float,
+    spectral: SpectralError | None = None,
+    n_jobs: int | None = None,
+) -> Certificate:
+    """Return the certificate that a sample of the rows gives."""
+    errors = PairErrors.measure(sketch, sample, n_jobs)
+    pairs = IndependentPairs.measure(sketch, rows, streams, disjoint=sample.for_new_rows)
+    diagonal = kernel_diagonal(sketch.kernel_, rows)
+    return Certificate(
+        frobenius=errors.frobenius(confidence),
+        entrywise=entrywise_error(errors, pairs, diagonal, confidence),
+        spectral=spectral,
+        confidence=confidence,
+        rows=rows.count,
+        measured_rows=sample.rows.count,
+        for_new_rows=sample.for_new_rows,
+        seed=streams.seed,
+        exact=pairs.exact,
+        approximate=pairs.approximate,
+    )
+
+
+def _without_infinities(figure: Any) -> Any:
+    if isinstance(figure, dict):
+        return {name: _without_infinities(value) for name, value in figure.items()}
+    return None if isinstance(figure, float) and not math.isfinite(figure) else figure

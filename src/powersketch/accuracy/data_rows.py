@@ -1,0 +1,85 @@
+"""The rows that a feature map is measured on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from powersketch.kernels import Kernel
+from powersketch.native import Rows
+
+Float64 = NDArray[np.float64]
+
+
+class FittedMap(Protocol):
+    """What is asked of a feature map: the kernel that it approximates, and features of rows."""
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The exact kernel."""
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the features of every row."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataRows:
+    """Rows as they were given, which the map takes, and as a matrix, which the kernel takes."""
+
+    given: Any
+    matrix: Rows
+
+    @classmethod
+    def of(cls, X: Any, *, fewest: int = 1) -> DataRows:
+        """Return the rows, or say what is wrong with them."""
+        matrix = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+        if matrix.shape[0] < fewest:
+            raise ValueError(
+                f"X has {matrix.shape[0]} row; at least {fewest} are needed, because errors are "
+                "measured on pairs of different rows: pass more rows."
+            )
+        return cls(X if hasattr(X, "iloc") else matrix, matrix)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        count: int = self.matrix.shape[0]
+        return count
+
+    def take(self, chosen: NDArray[np.int64]) -> DataRows:
+        """Return some of the rows; a data frame keeps the names of its columns."""
+        matrix = self.matrix[chosen]
+        return DataRows(self.given.iloc[chosen] if hasattr(self.given, "iloc") else matrix, matrix)
+
+    def features(self, sketch: FittedMap) -> Float64:
+        """Return the features of every row in float64."""
+        return np.asarray(sketch.transform(self.given)).astype(np.float64, copy=False)
+
+
+def kernel_matrix(kernel: Kernel, rows: DataRows, n_jobs: int | None) -> Float64:
+    """Return the exact matrix of all rows in float64."""
+    return np.asarray(kernel(rows.matrix, dtype=np.float64, n_jobs=n_jobs), dtype=np.float64)
+
+
+def kernel_diagonal(kernel: Kernel, rows: DataRows) -> Float64:
+    """Return k(x, x) of all rows in float64."""
+    return kernel.diagonal(rows.matrix).astype(np.float64)
+
+
+def checked_map(sketch: Any) -> FittedMap:
+    """Return the fitted feature map, or say what it lacks."""
+    if not hasattr(sketch, "transform"):
+        raise TypeError(
+            f"sketch is a {type(sketch).__name__}; allowed is a fitted feature map, with the "
+            "attribute kernel_ and the method transform: pass for instance a GaussianSketch."
+        )
+    if not hasattr(sketch, "kernel_"):
+        raise ValueError(
+            f"this {type(sketch).__name__} has no kernel_: call fit before it is measured."
+        )
+    fitted: FittedMap = sketch
+    return fitted

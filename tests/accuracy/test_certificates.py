@@ -1,0 +1,213 @@
+"""Certificates as users see them."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from matplotlib.figure import Figure
+
+from powersketch import GaussianSketch
+from powersketch.accuracy import Certificate, certify, spectral
+from tests.accuracy.small_maps import Projected, Stretched, random_rows, relative_error
+
+X_SMALL = random_rows("equal", 80, 6, 0)
+X_LARGE = random_rows("equal", 2600, 6, 0)
+
+
+class TestFigures:
+    def test_all_pairs_of_few_rows(self) -> None:
+        sketch = Projected(6, 20)
+        certificate = certify(sketch, X_SMALL)
+        assert certificate.frobenius.exact
+        assert certificate.frobenius.value == pytest.approx(relative_error(sketch, X_SMALL))
+        assert certificate.entrywise.exceeding_share == 0.0
+        Z, K = sketch.transform(X_SMALL), X_SMALL @ X_SMALL.T
+        errors = np.abs(Z @ Z.T - K)[~np.eye(80, dtype=bool)]
+        unit = math.sqrt(np.mean(np.diag(K) ** 2))
+        assert certificate.entrywise.unit == pytest.approx(unit)
+        assert certificate.entrywise.largest == pytest.approx(errors.max() / unit)
+        expected = math.sqrt(np.mean(errors**2)) / unit
+        assert certificate.entrywise.root_mean_square.value == pytest.approx(expected)
+        assert certificate.spectral is None
+        assert (certificate.rows, certificate.measured_rows) == (80, 80)
+        assert not certificate.for_new_rows
+
+    def test_sample_of_many_rows(self) -> None:
+        sketch = Projected(6, 20)
+        certificate = certify(sketch, X_LARGE, random_state=0)
+        assert certificate.measured_rows < 2200
+        assert relative_error(sketch, X_LARGE) in certificate.frobenius
+        assert not certificate.frobenius.exact
+        assert certificate.frobenius.high < 1.1 * certificate.frobenius.low
+        assert 0.0 < certificate.entrywise.exceeding_share < 0.002
+        errors = sketch.transform(X_LARGE) @ sketch.transform(X_LARGE).T - X_LARGE @ X_LARGE.T
+        worse = np.abs(errors) > certificate.entrywise.largest * certificate.entrywise.unit
+        assert np.mean(worse) < certificate.entrywise.exceeding_share
+
+    def test_spectral_part(self) -> None:
+        certificate = certify(Stretched(1.1), np.diag([1.0, 2.0]), alpha=1.0)
+        assert certificate.spectral is not None
+        assert certificate.spectral.eps.value == pytest.approx(0.21 * 4 / 5)
+        assert certificate.spectral.alpha == 1.0
+
+    def test_same_seed_same_figures(self) -> None:
+        one, two = (certify(Projected(6, 20), X_LARGE, random_state=3) for _ in range(2))
+        assert one.to_dict() == two.to_dict()
+        assert one.seed == 3
+        assert np.array_equal(one.exact, two.exact)
+
+    def test_threads_change_nothing_but_rounding(self) -> None:
+        sketch = GaussianSketch(0.1, n_components=50, random_state=0).fit(X_LARGE)
+        one, two = (certify(sketch, X_LARGE, random_state=3, n_jobs=jobs) for jobs in (None, 2))
+        assert one.frobenius.value == pytest.approx(two.frobenius.value, rel=1e-9)
+
+    def test_random_state_object_is_advanced(self) -> None:
+        state = np.random.RandomState(0)
+        seeds = {certify(Stretched(), X_SMALL, random_state=state).seed for _ in range(3)}
+        assert len(seeds) == 3
+
+    def test_zero_rows(self) -> None:
+        certificate = certify(Stretched(), np.zeros((5, 2)), alpha=1.0)
+        assert certificate.frobenius.value == 0.0
+        assert certificate.spectral is not None
+        assert certificate.spectral.eps.value == 0.0
+
+    def test_duplicates_and_one_column(self) -> None:
+        certificate = certify(Stretched(1.1), np.repeat([[1.0], [2.0]], 50, axis=0))
+        assert certificate.frobenius.value == pytest.approx(0.21)
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            X_SMALL.astype(np.float32),
+            np.asfortranarray(X_SMALL),
+            np.repeat(X_SMALL, 2, axis=0)[::2],
+            sp.csr_array(X_SMALL),
+            sp.csc_matrix(X_SMALL),
+            X_SMALL.tolist(),
+        ],
+        ids=["float32", "fortran", "strided", "csr", "csc", "list"],
+    )
+    def test_layouts(self, given: Any) -> None:
+        found = certify(Stretched(1.1), given, alpha=1.0)
+        assert found.frobenius.value == pytest.approx(0.21, rel=1e-5)
+
+    def test_read_only_input_is_left_alone(self) -> None:
+        X = X_SMALL.copy()
+        X.flags.writeable = False
+        certify(Stretched(), X, alpha=1.0)
+        assert np.array_equal(X, X_SMALL)
+
+    def test_data_frame_keeps_its_names(self) -> None:
+        """Warnings are errors here, and a map fitted with names warns where they lack."""
+        frame = pd.DataFrame(X_LARGE).add_prefix("column ")
+        sketch = GaussianSketch(0.1, n_components=20, random_state=0).fit(frame)
+        named = certify(sketch, frame, random_state=0)
+        plain = GaussianSketch(0.1, n_components=20, random_state=0).fit(X_LARGE)
+        assert named.to_dict() == certify(plain, X_LARGE, random_state=0).to_dict()
+
+    @pytest.mark.parametrize(
+        ("parameters", "error", "text"),
+        [
+            ({"alpha": 0.0}, ValueError, "alpha=0.0 is out of range.*None"),
+            ({"alpha": -1}, ValueError, "alpha"),
+            ({"alpha": np.nan}, ValueError, "alpha"),
+            ({"alpha": "1"}, TypeError, "alpha"),
+            ({"alpha": 1e-15}, ValueError, "rounding errors"),
+            ({"confidence": 1.0}, ValueError, "confidence=1.0"),
+            ({"confidence": "high"}, TypeError, "confidence"),
+            ({"products": 1}, ValueError, "products=1 .* at least 2"),
+            ({"products": 8.0}, TypeError, "products"),
+            ({"n_jobs": 0}, ValueError, "n_jobs=0"),
+            ({"random_state": -1}, ValueError, "random_state"),
+        ],
+    )
+    def test_bad_parameters(self, parameters: Any, error: type[Exception], text: str) -> None:
+        with pytest.raises(error, match=text):
+            certify(Stretched(), X_SMALL, **parameters)
+
+    def test_one_row_is_too_few(self) -> None:
+        with pytest.raises(ValueError, match="X has 1 row; at least 2 are needed"):
+            certify(Stretched(), X_SMALL[:1])
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_rows_that_are_not_finite(self, bad: float) -> None:
+        X = X_SMALL.copy()
+        X[3, 2] = bad
+        with pytest.raises(ValueError, match="X contains"):
+            certify(Stretched(), X)
+
+    def test_unfitted_map(self) -> None:
+        with pytest.raises(ValueError, match="GaussianSketch has no kernel_: call fit"):
+            certify(GaussianSketch(), X_SMALL)
+
+    def test_something_else(self) -> None:
+        with pytest.raises(TypeError, match="sketch is a str"):
+            certify("gaussian", X_SMALL)
+
+
+class TestPresentation:
+    def test_repr_of_an_exact_certificate(self) -> None:
+        text = repr(certify(Stretched(1.1), X_SMALL, alpha=2.0))
+        assert text.splitlines()[:2] == [
+            "Certificate for 80 rows, all pairs of 80 measured, confidence 0.99:",
+            "  relative Frobenius error   0.21 [exact]",
+        ]
+        assert "spectral eps, alpha=2" in text
+        assert "from all eigenvalues" in text
+
+    def test_repr_of_a_sampled_one(self) -> None:
+        text = repr(certify(Projected(6, 20), X_LARGE, random_state=0))
+        assert "exceeded by at most 0.11 % of them" in text
+        assert "spectral" not in text
+
+    def test_to_dict_is_json(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(spectral, "_DENSE_ROWS", 40)
+        monkeypatch.setattr(spectral, "_WORK", 0.0)
+        figures = certify(Stretched(1.1), X_SMALL, alpha=2.0, random_state=1).to_dict()
+        assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+        assert figures["spectral"]["eps"]["high"] is None  # infinite
+        assert figures["frobenius"]["value"] == pytest.approx(0.21)
+        assert figures["seed"] == 1
+
+    def test_plot_on_given_axes(self) -> None:
+        certificate = certify(Stretched(1.1), X_SMALL, alpha=1.0)
+        axes = Figure().subplots()
+        assert certificate.plot(axes) is axes
+        assert "relative error 0.21" in axes.get_title()
+        assert "spectral eps" in axes.get_title()
+        drawn = axes.lines[-1].get_xydata()
+        assert len(drawn) == 4096
+        assert drawn[:, 1] == pytest.approx(1.21 * drawn[:, 0])
+
+    def test_plot_makes_axes(self) -> None:
+        axes = certify(Stretched(1.1), X_SMALL).plot()
+        assert axes.get_xlabel() == "k(x, y)"
+
+    def test_plot_without_matplotlib(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        certificate = certify(Stretched(1.1), X_SMALL)
+        real = builtins.__import__
+
+        def without(name: str, *arguments: Any, **options: Any) -> Any:
+            if name.startswith("matplotlib"):
+                raise ImportError(name)
+            return real(name, *arguments, **options)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+        with pytest.raises(ImportError, match=r"powersketch\[plot\]"):
+            certificate.plot()
+
+    def test_is_frozen(self) -> None:
+        certificate = certify(Stretched(1.1), X_SMALL)
+        assert isinstance(certificate, Certificate)
+        with pytest.raises(AttributeError):
+            certificate.rows = 3  # type: ignore[misc]
