@@ -1,0 +1,99 @@
+"""Nyström features: the kernel's values at landmarks, times the inverse of a Cholesky factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from powersketch.execution import Progress, ordered_map
+from powersketch.feature_maps.kernel_columns import row_blocks
+from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
+from powersketch.kernels import Kernel
+from powersketch.native import Real, Rows
+
+DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
+# Features are solved for in float32 if that changes their inner products by no more than this,
+# relative to the largest, at so many landmarks. Where landmarks are nearly dependent it would.
+_SINGLE_PRECISION_ERROR = 1e-5
+_PROBES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemFeatures:
+    """The map x ↦ k(x, L) R⁻¹, where RᵀR = k(L, L) + jitter · mean · I [WS01].
+
+    Parameters
+    ----------
+    kernel_ : Kernel
+        One of powersketch.kernels.
+    landmarks : ndarray or CSR of shape (m, d)
+        The rows L.
+    solver : TriangularRows
+        For Rᵀ.
+    jitter : float
+        Relative to the mean of the diagonal of k(L, L).
+    single : bool
+        Whether features of float32 rows are solved for in float32.
+    """
+
+    kernel_: Kernel
+    landmarks: Rows
+    solver: TriangularRows
+    jitter: float
+    single: bool
+
+    @classmethod
+    def of(cls, kernel: Kernel, landmarks: Rows, jitter: float | None, threads: int) -> Self:
+        """Return the map for these landmarks; no jitter means one that suits their dtype."""
+        square = kernel(landmarks, dtype=np.float64, n_jobs=threads)
+        start = DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
+        factor, used = jittered_cholesky(square, start)
+        solver = TriangularRows.of(factor)
+        probes = square[:: -(-square.shape[0] // _PROBES)]
+        return cls(kernel, landmarks, solver, used, _single_suffices(solver, probes))
+
+    def transform(self, X: Rows, threads: int = 1, progress: Progress | None = None) -> Real:
+        """Return the features of every row, of the dtype of the rows."""
+        progress = progress or Progress("", X.shape[0], 0)
+        Z = np.empty((X.shape[0], self.landmarks.shape[0]), X.dtype)
+        dtype = Z.dtype if self.single else np.dtype(np.float64)
+        solver = self.solver.astype(dtype)
+
+        def write(part: slice) -> slice:
+            block = self.kernel_(X[part], self.landmarks, dtype=dtype)
+            solver.solve(block)
+            _store(block, Z[part])
+            return part
+
+        blocks = row_blocks(Z.shape[0], Z.shape[1], dtype)
+        for part in ordered_map(write, blocks, threads):
+            progress.update(part.stop)
+        return Z
+
+
+def _store(block: Real, features: Real) -> None:
+    """Round the features of some rows to their dtype, or say that they do not fit."""
+    largest = max(float(block.max()), -float(block.min()))
+    limit = float(np.finfo(features.dtype).max)
+    if largest > limit:
+        raise ValueError(
+            f"features overflow {features.dtype}: the largest is {largest:.3g}, above "
+            f"{limit:.3g}: scale the rows of X, or pass X as float64."
+        )
+    features[...] = block
+
+
+def _single_suffices(solver: TriangularRows, rows: Real) -> bool:
+    """Return whether float32 is good enough to solve for the features of these rows."""
+    exact = rows.copy()
+    solver.solve(exact)
+    # Where numbers are too large for float32 the error is NaN, and not small.
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = rows.astype(np.float32)
+        solver.astype(np.float32).solve(single)
+        rounded = single.astype(np.float64)
+        error = np.abs(rounded @ rounded.T - exact @ exact.T).max()
+    largest = np.einsum("ij,ij->i", exact, exact).max()
+    return bool(error <= _SINGLE_PRECISION_ERROR * largest)

@@ -1,0 +1,101 @@
+"""Rows solved against the triangular factor of a positive definite matrix.
+
+SciPy's triangular solver keeps Python's global lock, so that neither other threads nor Ctrl-C get
+through. NumPy's products do not, and they are faster than the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import linalg
+
+from powersketch.execution import interruptible
+from powersketch.native import Real
+
+# Wide enough for products to run at full speed, narrow enough to invert without losing digits.
+_WIDTH = 256
+_LARGEST_JITTER = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class TriangularRows:
+    """A lower triangular L, ready to solve z Lᵀ = c for many rows c at a time.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (m, m)
+        L, with zeros above the diagonal.
+    inverses : tuple of ndarray
+        The inverses of the transposed blocks on the diagonal of L.
+    """
+
+    factor: Real
+    inverses: tuple[Real, ...]
+
+    @classmethod
+    def of(cls, factor: Real) -> Self:
+        """Return the solver for a lower triangular matrix without zeros on its diagonal."""
+        inverses = []
+        for part in _parts(factor.shape[0]):
+            identity = np.eye(part.stop - part.start, dtype=factor.dtype)
+            block = factor[part, part]
+            inverses.append(linalg.solve_triangular(block.T, identity, check_finite=False))
+        return cls(factor, tuple(inverses))
+
+    def astype(self, dtype: DTypeLike) -> TriangularRows:
+        """Return the solver for rows of this dtype."""
+        if self.factor.dtype == dtype:
+            return self
+        inverses = tuple(inverse.astype(dtype) for inverse in self.inverses)
+        return TriangularRows(self.factor.astype(dtype), inverses)
+
+    def solve(self, rows: Real) -> None:
+        """Replace every row c by the z with z Lᵀ = c."""
+        for part, inverse in zip(_parts(self.factor.shape[0]), self.inverses, strict=True):
+            known = slice(0, part.start)
+            remainder = rows[:, part] - rows[:, known] @ self.factor[part, known].T
+            np.matmul(remainder, inverse, out=rows[:, part])
+
+
+def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
+    """Return L with L Lᵀ = matrix + jitter · mean · I, and the jitter that it took.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        Symmetric and, but for rounding errors, positive semi-definite. Its diagonal is changed.
+    jitter : float
+        Relative to the mean of the diagonal. Where it does not suffice it grows, by factors of 10.
+
+    Returns
+    -------
+    factor : ndarray of shape (m, m)
+        L, lower triangular.
+    jitter : float
+        In use.
+    """
+    diagonal = matrix.diagonal().copy()
+    # If the mean is zero the whole matrix is, and any positive number will do.
+    unit = float(diagonal.mean()) or 1.0
+    while True:
+        np.fill_diagonal(matrix, diagonal + jitter * unit)
+        try:
+            return interruptible(lambda: np.linalg.cholesky(matrix)), jitter
+        except np.linalg.LinAlgError:
+            jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
+            if jitter > _LARGEST_JITTER:
+                raise ValueError(
+                    "the kernel matrix of the landmarks is not positive semi-definite: it has a "
+                    f"negative eigenvalue beyond {_LARGEST_JITTER} times the mean of its diagonal, "
+                    f"{unit:.3g}; allowed are rounding errors: use a positive definite kernel."
+                ) from None
+
+
+def _parts(size: int) -> Iterator[slice]:
+    for start in range(0, size, _WIDTH):
+        yield slice(start, min(start + _WIDTH, size))
