@@ -58,9 +58,12 @@ def float64_factor(
     matrix = matrix.astype(np.float64, copy=False)
     mean = float(diagonal.mean())
     while jitter <= largest and mean > 0.0:
-        factor = lower_factor(matrix, diagonal + jitter * mean)
-        if factor is not None:
+        shifted = diagonal + jitter * mean
+        factor = lower_factor(matrix, shifted)
+        if factor is not None and _has_digits(factor, shifted, rounding):
             return factor, jitter
+        if factor is not None:
+            _restore_columns(factor, factor.shape[0], diagonal)
         jitter = max(10.0 * jitter, rounding)
     raise np.linalg.LinAlgError(
         f"the matrix is not positive definite: its diagonal is {mean:.3g} in the mean, and adding "
@@ -81,6 +84,11 @@ def lower_factor(matrix: NDArray[Any], diagonal: NDArray[np.floating[Any]]) -> N
             _restore_columns(matrix, part.stop, diagonal)
             return None
     return matrix
+
+
+def _has_digits(factor: NDArray[Any], diagonal: NDArray[np.float64], rounding: float) -> bool:
+    """Return whether every pivot is more than what rounding leaves of a diagonal entry."""
+    return bool((factor.diagonal() ** 2 > 0.1 * rounding * diagonal).all())
 
 
 def spread(factor: NDArray[Any]) -> float:

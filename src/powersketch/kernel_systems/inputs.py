@@ -1,0 +1,71 @@
+"""Checks of what kernel systems are made of: rows, kernel, right-hand sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+
+from powersketch.kernels import Kernel
+from powersketch.native import Rows, is_sparse
+from powersketch.parameters import checked_non_negative, checked_positive
+
+_SMALLEST_TOLERANCE = 1e-15
+
+
+def checked_rows(X: Any) -> Rows:
+    """Return finite float32 or float64 rows, dense or CSR with every entry stored once."""
+    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="X")
+    if is_sparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_kernel(kernel: object) -> None:
+    """Refuse what is not an exact kernel."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the objects of "
+            "powersketch.kernels: use Gaussian(), for example."
+        )
+
+
+def checked_alpha(alpha: object) -> float:
+    """Return what is added to the diagonal, or say why it may not be negative."""
+    return checked_non_negative(
+        "alpha", alpha, reason="because K + alpha I has to be positive definite"
+    )
+
+
+def checked_tolerance(tol: object) -> float:
+    """Return the relative residual to reach, or say why no solver can reach it."""
+    value = checked_positive("tol", tol, remedy="1e-6 is the default")
+    if not _SMALLEST_TOLERANCE <= value < 1.0:
+        raise ValueError(
+            f"tol={value} is out of range; choose a relative residual from {_SMALLEST_TOLERANCE}, "
+            "the least that double precision allows, to below 1."
+        )
+    return value
+
+
+def checked_targets(y: Any, rows: int) -> NDArray[np.float64]:
+    """Return right-hand sides of shape (n,) or (n, t) in float64, or say what is wrong."""
+    if sparse.issparse(y):
+        raise TypeError("y is sparse; allowed is a dense array: use y.toarray().")
+    targets = np.asarray(y)
+    if targets.dtype.kind not in "biuf":
+        raise TypeError(
+            f"y has dtype {targets.dtype}; allowed are real numbers: convert with y.astype(float)."
+        )
+    if targets.ndim not in (1, 2) or targets.shape[0] != rows or not targets.size:
+        raise ValueError(
+            f"y has shape {targets.shape}; allowed are ({rows},) and ({rows}, t) with t of at "
+            "least 1: give an entry or a row of y for every row of X."
+        )
+    if not np.isfinite(targets).all():
+        raise ValueError("y contains NaN or infinity; allowed are finite numbers: remove them.")
+    return targets.astype(np.float64, copy=False)

@@ -1,0 +1,93 @@
+"""Inverses of low rank from some columns of the kernel matrix, or from random mixtures of them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.execution import interruptible, thread_count
+from powersketch.feature_maps.leverage_scores import landmark_rows
+from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
+from powersketch.kernel_systems.approximation import Approximation
+from powersketch.kernels import Kernel
+from powersketch.native import Rows
+from powersketch.random_streams import RandomStreams
+from powersketch.solvers import LowRankInverse
+
+Float64: TypeAlias = NDArray[np.float64]
+
+LANDMARKS = ("leverage", "range-finder", "uniform")
+_SCORES = {"leverage": "recursive", "uniform": "uniform"}
+# Beyond it, the preconditioner costs more than the steps that it saves.
+_LARGEST_RANK = 2000
+_SMALLEST_RANK = 100
+_ROWS_PER_RANK = 6
+_BLOCK_BYTES = 32 << 20
+
+
+def default_rank(rows: int) -> int:
+    """Return a sixth of the rows, from 100 to 2000."""
+    return min(max(rows // _ROWS_PER_RANK, _SMALLEST_RANK), _LARGEST_RANK, rows)
+
+
+def nystroem(
+    X: Rows,
+    kernel: Kernel,
+    alpha: float,
+    rank: int | None,
+    landmarks: str,
+    streams: RandomStreams,
+    n_jobs: int | None,
+) -> Approximation:
+    """Return the inverse of a Nyström approximation of K, plus a nugget [FTU23].
+
+    The approximation lies below K, so that what is missing is positive. The nugget counts it as the
+    smallest eigenvalue that was found.
+    """
+    rank = min(default_rank(X.shape[0]) if rank is None else rank, int(X.shape[0]))
+    columns: Float64
+    if landmarks == "range-finder":
+        columns, core = _mixed_columns(X, kernel, rank, streams, n_jobs)
+    else:
+        chosen = landmark_rows(
+            kernel,
+            X,
+            rank,
+            streams.child("landmarks"),
+            scores=_SCORES[landmarks],
+            threads=thread_count(n_jobs),
+        )
+        columns = np.asarray(kernel(X, X[chosen], dtype=np.float64, n_jobs=n_jobs))
+        core = columns[chosen]
+    factor = _whitened(columns, core)
+    inverse = LowRankInverse.with_tail(factor, alpha)
+    text = f"Nyström, {landmarks}: {inverse.describe()}"
+    return Approximation(inverse, rank, inverse.nugget, text)
+
+
+def _mixed_columns(
+    X: Rows,
+    kernel: Kernel,
+    rank: int,
+    streams: RandomStreams,
+    n_jobs: int | None,
+) -> tuple[Float64, Float64]:
+    """Return K Ω and Ωᵀ K Ω for a matrix Ω of random signs."""
+    rows = X.shape[0]
+    signs = streams.signs("mixtures", rows * rank).reshape(rows, rank)
+    mixtures = signs / np.sqrt(float(rows))
+    columns = kernel.product(X, mixtures, n_jobs=n_jobs).astype(np.float64, copy=False)
+    core = interruptible(lambda: mixtures.T @ columns)
+    return columns, 0.5 * (core + core.T)
+
+
+def _whitened(columns: Float64, core: Float64) -> Float64:
+    """Return B with B Bᵀ = C W⁻¹ Cᵀ for the columns C, which it overwrites, and the core W."""
+    lower, _ = jittered_cholesky(core, core.shape[0] * float(np.finfo(np.float64).eps))
+    solver = TriangularRows.of(lower)
+    step = max(_BLOCK_BYTES // (8 * columns.shape[1]), 1)
+    for start in range(0, columns.shape[0], step):
+        solver.solve(columns[start : start + step])
+    return columns

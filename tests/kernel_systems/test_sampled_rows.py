@@ -1,0 +1,113 @@
+"""Rows of a kernel matrix from short rows, against the kernel itself; and what is subtracted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from powersketch.kernel_systems.centring import useful_shift
+from powersketch.kernel_systems.sampled_rows import sampled_products
+from powersketch.kernel_systems.sketched_data import compressed_rows
+from powersketch.kernels import ArcCosine, Gaussian, Kernel, NeuralTangent, Polynomial
+from powersketch.random_streams import RandomStreams
+from tests.kernel_systems.systems import KERNELS, long_rows, sparse_rows, targets
+
+CHOSEN = np.array([7, 3, 50, 51, 20])
+ALL_KERNELS: list[Kernel] = [
+    *KERNELS.values(),
+    NeuralTangent(bias_variance=0.1),
+    ArcCosine(order=0),
+]
+
+
+@pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products_are_those_of_the_kernel(kernel: Kernel, dtype: Any) -> None:
+    X, V = long_rows(60, dtype=dtype), targets(60, 2)
+    expected = kernel.product(X[CHOSEN].astype(float), V, X.astype(float))
+    found = sampled_products(kernel, X, V, CHOSEN, None)
+    assert found.dtype == np.float64
+    tolerance = (1e-12 if dtype == np.float64 else 1e-5) * np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)
+def test_equal_parallel_and_zero_rows_are_no_harm(kernel: Kernel) -> None:
+    X = long_rows(60, dtype=np.float32)
+    X[3], X[50], X[51] = X[7], 0.5 * X[7], 0.0
+    expected = kernel.product(X[CHOSEN].astype(float), np.ones(60), X.astype(float))
+    found = sampled_products(kernel, X, np.ones(60), CHOSEN, None)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_rows_far_from_the_origin_keep_their_distances() -> None:
+    X = (long_rows(60) + 100.0).astype(np.float32)
+    kernel = Gaussian(gamma=0.5)
+    expected = kernel.product(X[CHOSEN].astype(float), np.ones(60), X.astype(float))
+    found = sampled_products(kernel, X, np.ones(60), CHOSEN, None)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_rows_with_one_long_direction_take_float64() -> None:
+    X = long_rows(60)
+    X[:, 0] += 300.0 * np.arange(60)
+    X = X.astype(np.float32)
+    kernel = Gaussian(gamma=1e-3)
+    expected = kernel.product(X[CHOSEN].astype(float), np.ones(60), X.astype(float))
+    found = sampled_products(kernel, X, np.ones(60), CHOSEN, None)
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("X", [sparse_rows(60), long_rows(60, 20)], ids=["csr", "short"])
+def test_rows_that_are_not_long_are_taken_as_they_are(X: Any) -> None:
+    kernel = KERNELS["gaussian"]
+    np.testing.assert_array_equal(
+        sampled_products(kernel, X, np.ones(60), CHOSEN, None),
+        kernel.product(X[CHOSEN], np.ones(60), X),
+    )
+
+
+def test_shift_only_where_it_is_of_use() -> None:
+    X = long_rows()
+    assert useful_shift(Gaussian(), X) is None
+    assert useful_shift(Gaussian(), sparse_rows()) is None
+    assert useful_shift(Polynomial(), X + 1.0) is None
+    np.testing.assert_allclose(useful_shift(Gaussian(), X + 1.0), X.mean(axis=0) + 1.0)
+
+
+def test_compressed_rows_have_the_norms_of_the_rows() -> None:
+    X = long_rows() * np.linspace(0.0, 5.0, 120)[:, np.newaxis]
+    for dtype in (np.float64, np.float32):
+        compressed = compressed_rows(X.astype(dtype), 40, RandomStreams(0))
+        assert compressed.dtype == dtype
+        np.testing.assert_allclose(
+            np.linalg.norm(compressed, axis=1), np.linalg.norm(X, axis=1), rtol=1e-5
+        )
+    sparse = sparse_rows()
+    np.testing.assert_allclose(
+        np.linalg.norm(compressed_rows(sparse, 40, RandomStreams(0)), axis=1),
+        np.linalg.norm(sparse.toarray(), axis=1),
+    )
+
+
+def test_compression_does_not_depend_on_batches_and_shifts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = long_rows()
+    expected = compressed_rows(X, 40, RandomStreams(0))
+    monkeypatch.setattr("powersketch.kernel_systems.sketched_data._BATCH_BYTES", 8 * 900 * 7)
+    np.testing.assert_array_equal(compressed_rows(X, 40, RandomStreams(0)), expected)
+    moved = compressed_rows(X + 1.0, 40, RandomStreams(0), shift=np.ones(900))
+    np.testing.assert_allclose(moved, expected, atol=1e-12)
+
+
+def test_rows_far_from_the_origin_are_compressed_as_well() -> None:
+    X, kernel = long_rows(), Gaussian(gamma=0.5)
+    near, far = (
+        kernel(compressed_rows(rows, 360, RandomStreams(0), shift=useful_shift(kernel, rows)))
+        for rows in (X, X + 10.0)
+    )
+    K = kernel(X)
+    assert np.linalg.norm(far - K) < 1.5 * np.linalg.norm(near - K)
