@@ -17,10 +17,17 @@ PUBLIC = [
     "ArcCosineSketch",
     "DotProductSketch",
     "GaussianSketch",
+    "LeverageNystroem",
     "NeuralTangentSketch",
     "PolynomialSketch",
+    "SketchPreconditioner",
+    "SketchedKernelRidge",
+    "SketchedKernelRidgeClassifier",
     "__version__",
+    "accuracy",
     "kernels",
+    "solve_kernel_system",
+    "solvers",
 ]
 OPTIONAL = {"dask", "matplotlib", "pandas", "pyarrow", "rich", "typer"}
 

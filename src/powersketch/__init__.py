@@ -1,24 +1,36 @@
-"""Explicit feature maps for polynomial-like kernels of any degree."""
+"""Explicit feature maps for polynomial-like kernels of any degree, and solvers that use them."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from powersketch import kernels
+    from powersketch import accuracy, kernels, solvers
     from powersketch.feature_maps.arc_cosine import ArcCosineSketch
     from powersketch.feature_maps.dot_product import DotProductSketch
     from powersketch.feature_maps.gaussian import GaussianSketch
+    from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
     from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
     from powersketch.feature_maps.polynomial import PolynomialSketch
+    from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
+    from powersketch.kernel_ridge.regressor import SketchedKernelRidge
+    from powersketch.kernel_systems.preconditioner import SketchPreconditioner
+    from powersketch.kernel_systems.solve import solve_kernel_system
 
 __all__ = [
     "ArcCosineSketch",
     "DotProductSketch",
     "GaussianSketch",
+    "LeverageNystroem",
     "NeuralTangentSketch",
     "PolynomialSketch",
+    "SketchPreconditioner",
+    "SketchedKernelRidge",
+    "SketchedKernelRidgeClassifier",
     "__version__",
+    "accuracy",
     "kernels",
+    "solve_kernel_system",
+    "solvers",
 ]
 
 __version__ = "0.1.0"
@@ -28,14 +40,20 @@ _MODULES = {
     "ArcCosineSketch": "feature_maps.arc_cosine",
     "DotProductSketch": "feature_maps.dot_product",
     "GaussianSketch": "feature_maps.gaussian",
+    "LeverageNystroem": "feature_maps.leverage_nystroem",
     "NeuralTangentSketch": "feature_maps.neural_tangent",
     "PolynomialSketch": "feature_maps.polynomial",
+    "SketchPreconditioner": "kernel_systems.preconditioner",
+    "SketchedKernelRidge": "kernel_ridge.regressor",
+    "SketchedKernelRidgeClassifier": "kernel_ridge.classifier",
+    "solve_kernel_system": "kernel_systems.solve",
 }
+_SUBPACKAGES = ("accuracy", "kernels", "solvers")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "kernels":
-        return importlib.import_module("powersketch.kernels")
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"powersketch.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'powersketch' has no attribute {name!r}")
     found = getattr(importlib.import_module(f"powersketch.{_MODULES[name]}"), name)

@@ -1,1 +1,20 @@
 """Kernel ridge regression and classification on feature maps."""
+
+from powersketch.kernel_ridge.choice import Choice
+from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
+from powersketch.kernel_ridge.regressor import SketchedKernelRidge
+from powersketch.kernel_ridge.regularisation_path import RegularisationWarning
+from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning, RowSketchReport
+from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics, block_statistics
+
+__all__ = [
+    "Choice",
+    "CoarseSketchWarning",
+    "RegularisationWarning",
+    "RidgeSolution",
+    "RidgeStatistics",
+    "RowSketchReport",
+    "SketchedKernelRidge",
+    "SketchedKernelRidgeClassifier",
+    "block_statistics",
+]

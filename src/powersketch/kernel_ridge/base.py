@@ -1,0 +1,224 @@
+"""What the regressor and the classifier share: fitting in every mode, fitted attributes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from powersketch.execution import Progress
+from powersketch.kernel_ridge.choice import Budget, chosen_map
+from powersketch.kernel_ridge.dual_system import DualSystem
+from powersketch.kernel_ridge.exact_mode import exact_solution
+from powersketch.kernel_ridge.primal import (
+    LEFT_OUT_ROWS,
+    TrainingRows,
+    feature_blocks,
+    features_of,
+    map_blocks,
+    primal_solution,
+)
+from powersketch.kernel_ridge.regularisation_path import checked_alphas, warn_at_lower_end
+from powersketch.kernel_ridge.row_sketch import row_sketch_solution
+from powersketch.kernel_ridge.settings import RidgeSettings
+from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_by_weight, unfitted_map
+from powersketch.kernel_ridge.solutions import DualSolution, PrimalSolution
+from powersketch.kernel_ridge.spectrum import GramSpectrum
+from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
+from powersketch.random_streams import RandomStreams, seed_from
+
+# All that a fit can leave behind: the next one of another mode must not show it.
+_FITTED = (
+    "seed_",
+    "sketch_",
+    "choice_",
+    "kernel_",
+    "statistics_",
+    "effective_dimension_",
+    "X_fit_",
+    "dual_coef_",
+    "solver_result_",
+    "row_sketch_",
+    "_solution",
+    "_posterior",
+)
+_OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_")
+
+
+class SketchedRidge(RidgeSettings):
+    """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
+
+    _solution: PrimalSolution | DualSolution | None
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients of the features, in mode "primal"."""
+        solution = self._solved()
+        if not isinstance(solution, PrimalSolution):
+            raise AttributeError(
+                f"mode={self.mode!r} gives no coefficients of features: use dual_coef_."
+            )
+        return solution.coef
+
+    @property
+    def intercept_(self) -> Any:
+        """The constant term of every target."""
+        return self._solved().intercept[()]
+
+    @property
+    def alpha_(self) -> float:
+        """The alpha in use."""
+        return float(self._solved().alpha)
+
+    @property
+    def alphas_(self) -> NDArray[np.float64]:
+        """The values of the path, ascending, if alpha was chosen."""
+        return self._path("alphas")
+
+    @property
+    def scores_(self) -> NDArray[np.float64]:
+        """Their scores; the least is the best."""
+        return self._path("scores")
+
+    @cached_property
+    def effective_dimension_(self) -> float:
+        """tr(G (G + alpha I)⁻¹) of the features' Gram matrix G; in mode "primal"."""
+        statistics = self._statistics("effective_dimension_")
+        gram = statistics.moments(fit_intercept=self.fit_intercept)[0]
+        return float(GramSpectrum.of(gram).effective_dimension(self.alpha_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
+        """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
+        seed = seed_from(self.random_state)
+        attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
+        fit = self._primal_attributes if self.mode == "primal" else self._dual_attributes
+        attributes |= fit(attributes["sketch_"], rows, seed)
+        validate_data(self, given, skip_check_array=True)
+        self._store(attributes)
+
+    def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
+        """Fit the map on the first block, and add the statistics of every block."""
+        if "statistics_" in vars(self):
+            validate_data(self, given, reset=False, skip_check_array=True)
+            attributes |= {name: vars(self)[name] for name in _OF_THE_MAP if name in vars(self)}
+            added = self._statistics_of(self.sketch_, rows)
+            attributes["statistics_"] = self.statistics_.merge(added)
+        else:
+            seed = seed_from(self.random_state)
+            attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
+            attributes["statistics_"] = self._statistics_of(attributes["sketch_"], rows)
+            validate_data(self, given, skip_check_array=True)
+        self._store({**attributes, "_solution": None})
+
+    def _decision(self, X: Any) -> NDArray[Any]:
+        """Return the value of every target at every row, in the dtype of the rows."""
+        solution = self._solved()
+        X = self._checked_new_rows(X)
+        if not isinstance(solution, PrimalSolution):
+            products = self.kernel_.product(X, solution.coef, self.X_fit_, n_jobs=self.n_jobs)
+            return np.asarray(products + solution.intercept).astype(X.dtype, copy=False)
+        values = np.empty((X.shape[0], *solution.intercept.shape), X.dtype)
+        for part in map_blocks(self.sketch_, X):
+            Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
+            values[part] = Z @ solution.coef.T + solution.intercept
+        return values
+
+    def _checked_new_rows(self, X: Any) -> Any:
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def _fitted_map(self, rows: TrainingRows, seed: int) -> dict[str, Any]:
+        """Return the fitted map and, if it was chosen, why."""
+        options = {"seed": seed, "n_jobs": self.n_jobs}
+        sketch = self.kernel if self._is_automatic else self.sketch
+        size = None if self._is_automatic else self.n_components
+        feature_map = unfitted_map(sketch, self.kernel_params, n_components=size, **options)
+        attributes: dict[str, Any] = {}
+        if self._is_automatic and self.mode == "primal":
+            feature_map, attributes["choice_"] = self._chosen_map(feature_map, rows, seed)
+        feature_map.fit(rows_by_weight(rows.X, rows.weights))
+        return {"sketch_": feature_map, **attributes}
+
+    def _chosen_map(self, feature_map: Any, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
+        return chosen_map(
+            rows,
+            exact_kernel(feature_map.fit(rows_by_weight(rows.X, rows.weights))),
+            self.alpha,
+            Budget(self.n_components, self.time_budget, self.memory_budget),
+            fit_intercept=self.fit_intercept,
+            seed=seed,
+            n_jobs=self.n_jobs,
+        )
+
+    def _primal_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
+        statistics = self._statistics_of(feature_map, rows)
+        sample = rows.sample(LEFT_OUT_ROWS, RandomStreams(seed, "kernel-ridge/left-out"))
+        silent = Progress("left-out rows", sample.count, 0)
+        solution = primal_solution(
+            statistics,
+            self.alpha,
+            checked_alphas(self.alphas),
+            fit_intercept=self.fit_intercept,
+            left_out=feature_blocks(feature_map, sample, silent),
+        )
+        warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
+        return {"statistics_": statistics, "_solution": solution}
+
+    def _dual_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
+        kernel = exact_kernel(feature_map)
+        budget = None if self.memory_budget is None else int(self.memory_budget)
+        system = DualSystem(rows, kernel, self._penalty, budget, seed, self.n_jobs)
+        options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "verbose": self.verbose}
+        if self.mode == "exact":
+            solution, result = exact_solution(system, tol=self.tol, **options)
+            attributes: dict[str, Any] = {"solver_result_": result}
+        else:
+            solution, report = row_sketch_solution(system, feature_map, eps=self.eps, **options)
+            attributes = {"row_sketch_": report}
+        attributes |= {"kernel_": kernel, "X_fit_": rows.X, "dual_coef_": solution.coef}
+        return {**attributes, "_solution": solution}
+
+    def _statistics_of(self, feature_map: Any, rows: TrainingRows) -> RidgeStatistics:
+        progress = Progress(type(self).__name__, rows.count, self.verbose)
+        return statistics_of_blocks(feature_blocks(feature_map, rows, progress))
+
+    def _solved(self) -> Any:
+        """Return the solution; blocks that were added since the last one enter now."""
+        check_is_fitted(self)
+        if self._solution is None:
+            self._solution = primal_solution(
+                self.statistics_,
+                self.alpha,
+                checked_alphas(self.alphas),
+                fit_intercept=self.fit_intercept,
+                left_out=iter(()),
+            )
+            warn_at_lower_end(self._solution.alpha, self._solution.alphas, stacklevel=4)
+        return self._solution
+
+    def _path(self, name: str) -> NDArray[np.float64]:
+        values = getattr(self._solved(), name, None)
+        if values is None:
+            raise AttributeError(f"{name}_ exists only if alpha is 'gcv' or 'loo'.")
+        return np.asarray(values)
+
+    def _statistics(self, name: str) -> RidgeStatistics:
+        check_is_fitted(self)
+        statistics = vars(self).get("statistics_")
+        if not isinstance(statistics, RidgeStatistics):
+            raise AttributeError(f"{name} exists only in mode='primal', not in {self.mode!r}.")
+        return statistics
+
+    def _store(self, attributes: dict[str, Any]) -> None:
+        for name in _FITTED:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)

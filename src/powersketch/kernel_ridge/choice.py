@@ -1,0 +1,261 @@
+"""The choice of a feature map and its size from a pilot and a budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from powersketch.execution import Progress
+from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
+from powersketch.kernel_ridge.primal import (
+    TrainingRows,
+    feature_blocks,
+    features_of,
+    primal_solution,
+)
+from powersketch.kernel_ridge.sketch_parameter import rows_by_weight
+from powersketch.kernel_ridge.statistics import statistics_of_blocks
+from powersketch.kernel_systems import map_for
+from powersketch.kernels import Kernel
+from powersketch.random_streams import RandomStreams
+
+Result = TypeVar("Result")
+
+_PILOT_ROWS = 4000
+_LARGEST_PILOT_MAP = 512
+_ROWS_PER_FEATURE = 4  # of the pilot, at least
+_FEWEST_ROWS = 64  # in half of a pilot, else it says nothing
+# Names of candidates with landmarks, and the scores they are drawn by.
+_LANDMARKS = {"uniform": "uniform", "leverage": "recursive"}
+_SIZES = tuple(2**power for power in range(5, 15))
+# Errors that differ by less are equal, and the cheapest map is taken.
+_EQUAL_ERRORS = 1.02
+# The Gram matrix, a copy that is factored, and one block of features.
+_MATRICES = 3
+_BLOCK_BYTES = 128 << 20
+
+
+_TITLES = {
+    "leverage": "Nyström map with landmarks by leverage",
+    "uniform": "Nyström map with random landmarks",
+    "oblivious": "oblivious map",
+}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The size that is asked for, or what it may cost in seconds and bytes; None is no limit."""
+
+    n_components: int | None = None
+    seconds: float | None = None
+    bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A feature map as it did on the pilot.
+
+    Attributes
+    ----------
+    name : {"oblivious", "uniform", "leverage"}
+        LeverageNystroem with landmarks by leverage or at random, or the map without landmarks.
+    error : float
+        Mean squared error at the pilot's other half, relative to that of the mean.
+    features : int
+        Size of the map on the pilot.
+    seconds_per_row : float
+        Time to compute the features of a row.
+    seconds_to_fit : float
+        Time to fit the map on a half of the pilot.
+    seconds_per_product : float
+        Time per row and pair of features to sum the Gram matrix.
+    columns : int
+        Number of columns of the data.
+    """
+
+    name: str
+    error: float
+    features: int
+    seconds_per_row: float
+    seconds_to_fit: float
+    seconds_per_product: float
+    columns: int
+
+    def seconds(self, rows: int, features: int) -> float:
+        """Return the predicted time of a fit."""
+        transform = rows * self.seconds_per_row * self._work(features) / self._work(self.features)
+        growth = features / self.features
+        products = rows * features**2 + features**3
+        # Landmarks are chosen with a factorisation, and looking at every row.
+        fit = self.seconds_to_fit * (growth**2 if self.name in _LANDMARKS else growth)
+        return transform + fit + products * self.seconds_per_product
+
+    def _work(self, features: int) -> float:
+        """Return a number in proportion to the work for the features of a row."""
+        if self.name in _LANDMARKS:
+            return 2.0 * self.columns * features + features**2
+        return float(features)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which feature map was chosen, and why.
+
+    Attributes
+    ----------
+    name : {"oblivious", "uniform", "leverage"}
+        What was chosen.
+    n_components : int
+        Its size.
+    candidates : tuple of Candidate
+        What was measured; empty where there were too few rows for a pilot.
+    reason : str
+        Why, in words.
+    """
+
+    name: str
+    n_components: int
+    candidates: tuple[Candidate, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{_TITLES[self.name]} of {self.n_components} features: {self.reason}"
+
+
+def chosen_map(
+    rows: TrainingRows,
+    kernel: Kernel,
+    alpha: float | str,
+    budget: Budget,
+    *,
+    fit_intercept: bool,
+    seed: int,
+    n_jobs: int | None,
+) -> tuple[Any, Choice]:
+    """Return an unfitted map for the rows and what speaks for it."""
+    makers = _makers(kernel, seed, n_jobs)
+    pilot = rows.sample(_PILOT_ROWS, RandomStreams(seed, "kernel-ridge/pilot"))
+    fitted, held_out = pilot[::2], pilot[1::2]
+    if held_out.count < _FEWEST_ROWS:
+        size = min(budget.n_components or rows.count, rows.count)
+        reason = f"{rows.count} rows are too few for a pilot, and landmarks can be all of them"
+        return makers["uniform"](size), Choice("uniform", size, (), reason)
+    size = min(fitted.count // _ROWS_PER_FEATURE, _LARGEST_PILOT_MAP)
+    size = min(size, budget.n_components or size)
+    if not isinstance(alpha, str):
+        # The penalty of a mean over fewer rows.
+        alpha = alpha * fitted.count / rows.count
+    candidates = tuple(
+        _measured(name, make(size), fitted, held_out, alpha, fit_intercept=fit_intercept)
+        for name, make in makers.items()
+    )
+    best, why = _best(candidates, rows.count, budget)
+    size, limit = _size(best, rows, budget)
+    return makers[best.name](size), Choice(best.name, size, candidates, f"{why}; {limit}")
+
+
+def _makers(kernel: Kernel, seed: int, n_jobs: int | None) -> dict[str, Callable[[int], Any]]:
+    """Return functions from sizes to unfitted maps of the kernel, the cheapest first."""
+    options: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
+
+    def landmarks(size: int, scores: str) -> LeverageNystroem:
+        return LeverageNystroem(kernel, n_components=size, scores=scores, **options)
+
+    return {
+        "oblivious": partial(map_for, kernel, **options),
+        **{name: partial(landmarks, scores=scores) for name, scores in _LANDMARKS.items()},
+    }
+
+
+def _measured(
+    name: str,
+    feature_map: Any,
+    fitted: TrainingRows,
+    held_out: TrainingRows,
+    alpha: float | str,
+    *,
+    fit_intercept: bool,
+) -> Candidate:
+    """Fit on one half of the pilot, and measure time and error on the other."""
+    rows = rows_by_weight(fitted.X, fitted.weights)
+    _, seconds_to_fit = _timed(lambda: feature_map.fit(rows), 1)
+    Z, seconds_to_transform = _timed(lambda: features_of(feature_map, held_out.X), 2)
+    blocks = list(feature_blocks(feature_map, fitted, Progress(name, fitted.count, 0)))
+    statistics, seconds_to_sum = _timed(lambda: statistics_of_blocks(iter(blocks)), 3)
+    solution = primal_solution(
+        statistics, alpha, None, fit_intercept=fit_intercept, left_out=iter(blocks)
+    )
+    return Candidate(
+        name,
+        _relative_error(Z @ solution.coef.T + solution.intercept, held_out),
+        Z.shape[1],
+        seconds_to_transform / held_out.count,
+        seconds_to_fit,
+        seconds_to_sum / (fitted.count * Z.shape[1] ** 2),
+        int(fitted.X.shape[1]),
+    )
+
+
+def _timed(call: Callable[[], Result], repetitions: int) -> tuple[Result, float]:
+    """Return what the call returns, and the seconds of its fastest repetition."""
+    seconds = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        result = call()
+        seconds.append(time.perf_counter() - start)
+    return result, min(seconds)
+
+
+def _relative_error(predictions: Any, rows: TrainingRows) -> float:
+    weights = np.ones(rows.count) if rows.weights is None else rows.weights
+    mean = np.average(rows.targets, axis=0, weights=weights)
+    error = float(np.sum(weights @ (predictions - rows.targets) ** 2))
+    scale = float(np.sum(weights @ (rows.targets - mean) ** 2))
+    return error / scale if scale > 0.0 else 0.0
+
+
+def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[Candidate, str]:
+    """Return the candidate of the least error; the first one where errors are equal.
+
+    Measured times would make the choice differ from run to run, so that the order decides.
+    """
+    size = budget.n_components or candidates[0].features
+    least = min(candidate.error for candidate in candidates)
+    equal = [c for c in candidates if c.error <= _EQUAL_ERRORS * least]
+    figures = ", ".join(
+        f"{c.error:.4g} ({c.name}, {c.seconds(rows, size):.2g} s for {size} features)"
+        for c in candidates
+    )
+    rule = "least error" if len(equal) == 1 else "cheapest of those with equal errors"
+    return equal[0], f"{rule}; relative squared errors on the pilot are {figures}"
+
+
+def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str]:
+    """Return the number of features and what limits it."""
+    if budget.n_components is not None:
+        return min(budget.n_components, rows.count), "the size was given"
+    if budget.seconds is None and budget.bytes is None:
+        # About this many features keep the rate of exact kernel ridge regression [RR17].
+        size = math.ceil(math.sqrt(rows.count) * math.log(rows.count))
+        return min(size, rows.count), "√n log n features, as there is no budget"
+    allowed = [size for size in _SIZES if _fits(best, rows.count, size, budget)]
+    size = max(allowed, default=_SIZES[0])
+    return min(size, rows.count), (
+        f"predicted to take {best.seconds(rows.count, size):.2g} s and "
+        f"{_bytes(size, best.columns):.2g} bytes"
+    )
+
+
+def _fits(candidate: Candidate, rows: int, features: int, budget: Budget) -> bool:
+    in_time = budget.seconds is None or candidate.seconds(rows, features) <= budget.seconds
+    return in_time and (budget.bytes is None or _bytes(features, candidate.columns) <= budget.bytes)
+
+
+def _bytes(features: int, columns: int) -> float:
+    return 8.0 * features * (_MATRICES * features + columns) + _BLOCK_BYTES

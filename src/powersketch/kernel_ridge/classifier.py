@@ -1,0 +1,259 @@
+"""SketchedKernelRidgeClassifier: classification by ridge regression on ±1."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from powersketch.kernel_ridge.base import SketchedRidge
+from powersketch.kernel_ridge.primal import TrainingRows
+from powersketch.kernel_ridge.targets import check_some_weight, checked_rows, checked_weights
+from powersketch.kernels import Kernel
+
+
+class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
+    """Classification by kernel ridge regression: one target of ±1 for every class.
+
+    For two classes there is one target, −1 for the first class and +1 for the second. A row belongs
+    to the class of the largest prediction.
+
+    Parameters
+    ----------
+    sketch, kernel, kernel_params, n_components, alpha, alphas, mode, eps, tol, fit_intercept
+        As for :class:`SketchedKernelRidge`.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the weights of the rows of every class; "balanced" gives all classes the same
+        total.
+    time_budget, memory_budget, random_state, n_jobs, verbose
+        As for :class:`SketchedKernelRidge`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    coef_, intercept_ : ndarray of shape (t, m); ndarray of shape (t,)
+        The solution, where t is 1 for two classes, else their number; `coef_` in mode "primal"
+        only.
+    sketch_, alpha_, alphas_, scores_, statistics_, effective_dimension_, choice_, kernel_, X_fit_
+        As for :class:`SketchedKernelRidge`, as are the following.
+    dual_coef_, solver_result_, row_sketch_, seed_, n_features_in_, feature_names_in_
+        See there.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from powersketch.kernel_ridge import SketchedKernelRidgeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SketchedKernelRidgeClassifier(alpha=0.1, random_state=0).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.94
+    True
+    """
+
+    def __init__(
+        self,
+        sketch: Any = None,
+        *,
+        kernel: str | Kernel | None = None,
+        kernel_params: dict[str, Any] | None = None,
+        n_components: int | None = None,
+        alpha: float | str = 1.0,
+        alphas: ArrayLike | None = None,
+        mode: str = "primal",
+        eps: float = 0.1,
+        tol: float = 1e-6,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        time_budget: float | None = None,
+        memory_budget: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sketch = sketch
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.alpha = alpha
+        self.alphas = alphas
+        self.mode = mode
+        self.eps = eps
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.time_budget = time_budget
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the feature map and the ridge regression.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+        y : array of shape (n_samples,)
+            Labels of at least two classes.
+        sample_weight : array of shape (n_samples,), default=None
+            Weights, not negative. A weight of zero leaves a row out, and whole weights repeat rows.
+
+        Returns
+        -------
+        self : estimator
+            The fitted classifier. A fit that fails leaves it as it was.
+        """
+        self._check_parameters()
+        rows, labels = self._checked_labels(X, y)
+        weights = checked_weights(sample_weight, rows)
+        check_some_weight(weights)
+        classes = np.unique(labels if weights is None else labels[weights > 0.0])
+        _check_classes(classes)
+        weights = self._class_weights(labels, weights)
+        targets = np.zeros((labels.size, _targets(classes)))
+        known = np.isin(labels, classes)
+        targets[known] = _signs(labels[known], classes)
+        self._fit_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=classes)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add a block of rows; the first one fits the feature map.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+        y : array of shape (n_samples,)
+            Labels.
+        classes : array of shape (n_classes,), default=None
+            All labels that may come, in the first call.
+        sample_weight : array of shape (n_samples,), default=None
+            Weights, not negative.
+
+        Returns
+        -------
+        self : estimator
+            The classifier, with the new rows.
+        """
+        self._check_parameters()
+        self._check_partial()
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once: in partial_fit, give a dict, or "
+                "sample_weight."
+            )
+        rows, labels = self._checked_labels(X, y)
+        known = self._known_classes(classes)
+        weights = self._class_weights(labels, checked_weights(sample_weight, rows))
+        targets = _signs(labels, known)
+        self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=known)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return the predictions of the targets.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, above 0 for the second one.
+        """
+        scores = self._decision(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of the largest prediction.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Of `classes_`.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[chosen]
+        return labels
+
+    def _checked_labels(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+        if y is None:
+            raise ValueError(
+                "This estimator requires y to be passed, but the target y is None: give a label "
+                "for every row."
+            )
+        rows = checked_rows(X, estimator=self)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(rows, labels)
+        check_classification_targets(labels)
+        return rows, labels
+
+    def _class_weights(
+        self, labels: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        if self.class_weight is None:
+            return weights
+        factors: NDArray[np.float64] = compute_sample_weight(self.class_weight, labels)
+        return factors if weights is None else factors * weights
+
+    def _known_classes(self, classes: ArrayLike | None) -> NDArray[Any]:
+        if "statistics_" in vars(self):
+            known: NDArray[Any] = self.classes_
+            if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
+                raise ValueError(
+                    f"classes={classes!r} differ from those of the first call, {known.tolist()}: "
+                    "leave classes at None."
+                )
+            return known
+        if classes is None:
+            raise ValueError(
+                "classes=None in the first call of partial_fit: give all labels that may come."
+            )
+        known = np.unique(np.asarray(classes))
+        _check_classes(known)
+        return known
+
+
+def _check_classes(classes: NDArray[Any]) -> None:
+    if classes.size < 2:
+        raise ValueError(
+            f"the classifier needs at least 2 classes, got {classes.size} class: "
+            f"{classes.tolist()}: give rows of another class."
+        )
+
+
+def _targets(classes: NDArray[Any]) -> int:
+    return 1 if classes.size == 2 else int(classes.size)
+
+
+def _signs(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a column of ±1 for every class, for two classes only that of the second."""
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise ValueError(
+            f"y has the labels {unknown.tolist()}, which are not among the classes "
+            f"{classes.tolist()}: name them in the first call of partial_fit."
+        )
+    columns = classes[1:] if classes.size == 2 else classes
+    return np.where(labels[:, np.newaxis] == columns, 1.0, -1.0)

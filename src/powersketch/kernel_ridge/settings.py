@@ -1,0 +1,106 @@
+"""The constructor's parameters that both estimators have, and their checks."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from powersketch.execution import thread_count
+from powersketch.kernel_ridge.regularisation_path import checked_alphas
+from powersketch.kernel_ridge.sketch_parameter import unfitted_map
+from powersketch.parameters import (
+    checked_integer,
+    checked_non_negative,
+    checked_positive,
+    checked_truth,
+    one_of,
+)
+
+_MODES = ("primal", "exact", "row-sketch")
+_CRITERIA = ("gcv", "loo")
+
+
+class RidgeSettings(BaseEstimator):
+    """Holds the parameters; they are checked before any data is touched."""
+
+    sketch: Any
+    kernel: Any
+    kernel_params: dict[str, Any] | None
+    n_components: int | None
+    alpha: float | str
+    alphas: ArrayLike | None
+    mode: str
+    eps: float
+    tol: float
+    fit_intercept: bool
+    time_budget: float | None
+    memory_budget: float | None
+    random_state: int | np.random.RandomState | None
+    n_jobs: int | None
+    verbose: int
+
+    def _check_parameters(self) -> None:
+        one_of("mode", self.mode, _MODES)
+        self._check_penalty()
+        checked_truth("fit_intercept", self.fit_intercept)
+        checked_positive("eps", self.eps)
+        checked_positive("tol", self.tol)
+        if self.n_components is not None:
+            checked_integer("n_components", self.n_components, 1)
+        for name in ("time_budget", "memory_budget"):
+            if getattr(self, name) is not None:
+                checked_positive(name, getattr(self, name))
+        thread_count(self.n_jobs)
+        self._check_sketch()
+
+    def _check_partial(self) -> None:
+        """Refuse what needs all rows at once."""
+        if self.mode != "primal":
+            raise ValueError(
+                f"partial_fit needs mode='primal', got mode={self.mode!r}: "
+                "the other modes need all rows at once."
+            )
+        if self.alpha == "loo":
+            raise ValueError(
+                "partial_fit cannot leave out rows that it no longer has, got alpha='loo': "
+                "use alpha='gcv' or a number."
+            )
+
+    def _check_penalty(self) -> None:
+        checked_alphas(self.alphas)
+        if not isinstance(self.alpha, str):
+            checked_non_negative("alpha", self.alpha, reason="as it penalises the coefficients")
+        elif self.mode != "primal":
+            raise ValueError(
+                f"alpha={self.alpha!r} needs mode='primal', got mode={self.mode!r}: "
+                "give a number for alpha."
+            )
+        else:
+            one_of("alpha", self.alpha, _CRITERIA)
+        if self.mode == "row-sketch":
+            checked_positive("alpha", self.alpha, remedy="a row sketch needs a penalty")
+
+    def _check_sketch(self) -> None:
+        if self._is_automatic:
+            unfitted_map(self.kernel, self.kernel_params)
+            return
+        unfitted_map(self.sketch, self.kernel_params, n_components=self.n_components)
+        if self.kernel is not None:
+            raise ValueError(
+                f"kernel={self.kernel!r} is for sketch='auto', got sketch={self.sketch!r}: "
+                "give the kernel, or its name, as sketch."
+            )
+
+    @property
+    def _is_automatic(self) -> bool:
+        return isinstance(self.sketch, str) and self.sketch == "auto"
+
+    @property
+    def _penalty(self) -> float:
+        """The penalty in the modes that do not choose it."""
+        assert isinstance(self.alpha, numbers.Real)
+        return float(self.alpha)

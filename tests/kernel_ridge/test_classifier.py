@@ -1,0 +1,111 @@
+"""SketchedKernelRidgeClassifier regresses on ±1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import RidgeClassifier
+
+from powersketch import GaussianSketch
+from powersketch.kernel_ridge import SketchedKernelRidgeClassifier
+from tests.kernel_ridge.ridge_data import digits, weights
+
+SKETCH = GaussianSketch("scale", n_components=60)
+
+
+class TestAgainstScikitLearn:
+    @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0, 1: 0.5}])
+    @pytest.mark.parametrize("classes", [2, 10])
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_is_its_ridge_classifier_on_the_features(
+        self, class_weight: Any, classes: int, weighted: bool
+    ) -> None:
+        X, y = digits(1000)
+        X, y = X[y < classes], y[y < classes]
+        w = weights(len(y)) if weighted else None
+        model = SketchedKernelRidgeClassifier(SKETCH, class_weight=class_weight, random_state=0)
+        model.fit(X, y, w)
+        Z = model.sketch_.transform(X)
+        peer = RidgeClassifier(class_weight=class_weight).fit(Z, y, w)
+        assert model.coef_.shape == (1 if classes == 2 else classes, 60)
+        np.testing.assert_allclose(
+            model.decision_function(X), peer.decision_function(Z), rtol=0, atol=1e-8
+        )
+        np.testing.assert_array_equal(model.predict(X), peer.predict(Z))
+
+    def test_leave_one_out_gives_a_good_classifier(self) -> None:
+        X, y = digits(1500)
+        model = SketchedKernelRidgeClassifier(alpha="loo", n_components=300, random_state=0)
+        assert model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.94
+
+
+class TestLabels:
+    def test_may_be_text(self) -> None:
+        X, y = digits(300)
+        names = np.array([f"digit {label}" for label in y])
+        model = SketchedKernelRidgeClassifier(random_state=0).fit(X, names)
+        numbers = SketchedKernelRidgeClassifier(random_state=0).fit(X, y)
+        assert set(model.predict(X)) <= set(names)
+        assert model.score(X, names) == numbers.score(X, y)
+
+    def test_of_rows_without_weight_do_not_exist(self) -> None:
+        X, y = digits(300)
+        w = np.where(y == 9, 0.0, 1.0)
+        model = SketchedKernelRidgeClassifier(random_state=0).fit(X, y, w)
+        np.testing.assert_array_equal(model.classes_, np.arange(9))
+        without = SketchedKernelRidgeClassifier(random_state=0).fit(X[y < 9], y[y < 9])
+        np.testing.assert_allclose(model.decision_function(X), without.decision_function(X))
+
+    def test_of_one_class_are_refused(self) -> None:
+        X, y = digits(300)
+        with pytest.raises(ValueError, match=r"at least 2 classes, got 1 class: \[3\]"):
+            SketchedKernelRidgeClassifier().fit(X, np.full(300, 3))
+        with pytest.raises(ValueError, match=r"at least 2 classes, got 1 class"):
+            SketchedKernelRidgeClassifier().fit(X, y, np.where(y == 3, 1.0, 0.0))
+
+    def test_that_are_real_numbers_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="Unknown label type"):
+            SketchedKernelRidgeClassifier().fit(*[a / 3.0 for a in digits(100)])
+
+    def test_must_be_as_many_as_rows(self) -> None:
+        X, y = digits(100)
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            SketchedKernelRidgeClassifier().fit(X, y[1:])
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            SketchedKernelRidgeClassifier().fit(X, None)
+
+
+class TestPartialFit:
+    def test_equals_one_fit_with_the_same_map(self) -> None:
+        X, y = digits(600)
+        streamed = SketchedKernelRidgeClassifier(SKETCH, random_state=0)
+        for start in range(0, 600, 150):
+            part = slice(start, start + 150)
+            streamed.partial_fit(X[part], y[part], classes=np.arange(10))
+        peer = RidgeClassifier().fit(streamed.sketch_.transform(X), y)
+        np.testing.assert_allclose(streamed.coef_, peer.coef_, rtol=0, atol=1e-8)
+        np.testing.assert_array_equal(streamed.classes_, np.arange(10))
+
+    def test_a_block_may_hold_one_class(self) -> None:
+        X, y = digits(600)
+        model = SketchedKernelRidgeClassifier(SKETCH, random_state=0)
+        order = np.argsort(y, kind="stable")
+        for part in np.array_split(order, 20):
+            model.partial_fit(X[part], y[part], classes=range(10))
+        assert model.score(X, y) > 0.8
+
+    def test_names_what_is_wrong(self) -> None:
+        X, y = digits(100)
+        with pytest.raises(ValueError, match="classes=None in the first call of partial_fit"):
+            SketchedKernelRidgeClassifier().partial_fit(X, y)
+        with pytest.raises(ValueError, match="at least 2 classes"):
+            SketchedKernelRidgeClassifier().partial_fit(X, y, classes=[1])
+        with pytest.raises(ValueError, match=r"labels \[9\], which are not among the classes"):
+            SketchedKernelRidgeClassifier().partial_fit(X, y, classes=range(9))
+        with pytest.raises(ValueError, match="class_weight='balanced' needs all rows"):
+            SketchedKernelRidgeClassifier(class_weight="balanced").partial_fit(X, y, range(10))
+        model = SketchedKernelRidgeClassifier(random_state=0).partial_fit(X, y, range(10))
+        with pytest.raises(ValueError, match="differ from those of the first call"):
+            model.partial_fit(X, y, classes=range(11))
