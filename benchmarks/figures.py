@@ -1,4 +1,4 @@
-"""Pictures of errors against the number of features, one panel for every data set."""
+"""Pictures: errors against numbers of features, and any curves, one panel for every data set."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,16 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 from report import RESULTS
 
 Curve = Mapping[int, float]
 """Error by number of features."""
+Points = Sequence[tuple[float, float]]
 
+INCHES_OF_LABEL = 2.6
 OURS = {"color": "#0b6e99", "marker": "o", "linewidth": 2.4, "zorder": 3}
 RANDOM = ({"color": "#d9730d", "marker": "s"}, {"color": "#6a994e", "marker": "^"})
 FROM_DATA = {"color": "#777777", "marker": "D", "linestyle": "--"}
@@ -34,16 +38,65 @@ def error_figure(
     takes its features from the data; the others are random features.
     """
     styles = {ours: OURS, from_data: FROM_DATA}
-    figure, all_axes = plt.subplots(
-        1, len(panels), figsize=(4.0 * len(panels), 4.0), layout="constrained", squeeze=False
-    )
-    for axes, (panel, curves) in zip(all_axes[0], panels.items(), strict=True):
+    figure, all_axes = _panels(len(panels))
+    for axes, (panel, curves) in zip(all_axes, panels.items(), strict=True):
         _draw_panel(axes, curves, styles)
         axes.set_title(panel, fontsize=11)
-    all_axes[0, 0].set_ylabel("relative error of the kernel matrix")
+    all_axes[0].set_ylabel("relative error of the kernel matrix")
+    return _written(name, title, figure)
+
+
+def curve_figure(
+    name: str,
+    title: str,
+    panels: Mapping[str, Mapping[str, Points]],
+    *,
+    styles: Mapping[str, dict[str, Any]],
+    x: str,
+    y: str,
+    y_scale: str = "log",
+) -> str:
+    """Draw points joined by lines, with a logarithmic x axis, and return the picture's name.
+
+    `x` and `y` are what the axes show; every curve has its style.
+    """
+    figure, all_axes = _panels(len(panels))
+    for axes, (panel, curves) in zip(all_axes, panels.items(), strict=True):
+        for curve, points in curves.items():
+            axes.plot(*zip(*points, strict=True), label=curve, markersize=5, **styles[curve])
+        axes.set(xscale="log", yscale=y_scale, xlabel=x)
+        axes.set_title(panel, fontsize=11)
+        _label_decades(axes.xaxis, *axes.get_xlim())
+        if y_scale == "log":
+            _label_decades(axes.yaxis, *axes.get_ylim())
+        else:
+            axes.set_ylim(bottom=0.0)
+        _set_off(axes)
+    all_axes[0].set_ylabel(y)
+    return _written(name, title, figure)
+
+
+def _panels(count: int) -> tuple[Figure, Sequence[Axes]]:
+    figure, all_axes = plt.subplots(
+        1, count, figsize=(4.0 * max(count, 2), 4.0), layout="constrained", squeeze=False
+    )
+    return figure, all_axes[0]
+
+
+def _written(name: str, title: str, figure: Figure) -> str:
+    """Add title and legend, write the picture and return its file's name."""
     figure.suptitle(title, fontsize=13)
-    handles, labels = all_axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    labelled = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        labelled |= dict(zip(labels, handles, strict=True))
+    figure.legend(
+        labelled.values(),
+        labelled.keys(),
+        loc="outside lower center",
+        ncols=min(len(labelled), round(figure.get_figwidth() / INCHES_OF_LABEL)),
+        frameon=False,
+    )
     RESULTS.mkdir(parents=True, exist_ok=True)
     figure.savefig(RESULTS / f"{name}.png", dpi=150)
     plt.close(figure)
@@ -59,6 +112,10 @@ def _draw_panel(
         axes.plot(list(curve), list(curve.values()), label=name, markersize=5, **style)
     axes.set(xscale="log", yscale="log", xlabel="number of features")
     _label_axes(axes, sorted({size for curve in curves.values() for size in curve}))
+    _set_off(axes)
+
+
+def _set_off(axes: Axes) -> None:
     axes.grid(which="major", color="#dddddd", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -69,8 +126,13 @@ def _label_axes(axes: Axes, sizes: Sequence[int]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.tick_params(axis="x", labelsize=9)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:g}"))
-    low, high = axes.get_ylim()
-    steps = (1.0,) if math.log10(high / low) > 3 else (1.0, 2.0, 5.0)
-    axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=20))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda error, _: f"{error:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    _label_decades(axes.yaxis, *axes.get_ylim())
+
+
+def _label_decades(axis: Axis, low: float, high: float) -> None:
+    """Mark powers of ten and, in a narrow range, numbers between them."""
+    decades = math.log10(high / low)
+    steps = (1.0,) if decades > 3 else (1.0, 2.0, 5.0) if decades > 0.5 else tuple(range(1, 10))
+    axis.set_major_locator(LogLocator(subs=steps, numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

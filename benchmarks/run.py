@@ -15,7 +15,11 @@ PARTS = {
     "memory": ("memory",),
     "import": ("import_time",),
     "reproductions": ("reproductions", "classification"),
+    "solvers": ("solver_accuracy", "solver_speed", "algorithm_2"),
+    "ridge": ("ridge_row_sketch", "ridge_memory", "ridge_path", "ridge_prediction"),
+    "certificates": ("certificates", "automatic_sizes"),
 }
+WITHOUT_IMAGES = ("speed", "accuracy", "memory", "import")
 
 
 def main() -> None:
@@ -37,13 +41,15 @@ def parsed_arguments() -> argparse.Namespace:
 
 def check_data(parts: list[str]) -> None:
     """Say now that a data set is missing, rather than after everything else was measured."""
-    from data import check_fashion_mnist
+    from data import check_fashion_mnist, fetch_packages
 
-    if "reproductions" in parts:
-        try:
+    try:
+        if not set(parts) <= set(WITHOUT_IMAGES):
             check_fashion_mnist()
-        except FileNotFoundError as error:
-            sys.exit(str(error))
+        if "ridge" in parts:
+            fetch_packages()
+    except FileNotFoundError as error:
+        sys.exit(str(error))
 
 
 def run(parts: list[str], *, quick: bool) -> None:
