@@ -12,7 +12,7 @@ from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams
 
 _PAIRS = 4096
-_BLOCK_PAIRS = 1024
+_BLOCK_PAIRS = 256
 # The kernel gives matrices only, of which the diagonals are wanted.
 _SMALL_MATRIX = 32
 

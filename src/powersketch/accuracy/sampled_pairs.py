@@ -25,6 +25,7 @@ from powersketch.accuracy.data_rows import (
     kernel_matrix,
 )
 from powersketch.accuracy.intervals import Interval
+from powersketch.execution import interruptible
 from powersketch.random_streams import RandomStreams
 
 # All pairs of so many rows are a matrix of 32 MB.
@@ -38,6 +39,7 @@ _SAFETY = 1.15
 _ROWS_LOOKED_AT = 2**15
 _REFERENCES = 64
 _BLOCK_ROWS = 1024
+_FEATURES_OF_BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class PairErrors:
         scale = float(np.abs(exact).max()) or 1.0
         Z = sample.rows.features(sketch) / math.sqrt(scale)
         exact /= scale
-        errors = Z @ Z.T
+        errors = interruptible(lambda: Z @ Z.T)
         errors -= exact
         np.fill_diagonal(exact, 0.0)
         np.fill_diagonal(errors, 0.0)
@@ -150,8 +152,9 @@ def _first_look(sketch: FittedMap, rows: DataRows, streams: RandomStreams) -> Fl
     scale = float(np.max(sketch.kernel_.diagonal(references.matrix))) or 1.0
     Z = references.features(sketch) / math.sqrt(scale)
     sums = np.empty(rows.count)
-    for start in range(0, rows.count, _BLOCK_ROWS):
-        chosen = np.arange(start, min(start + _BLOCK_ROWS, rows.count))
+    step = min(_BLOCK_ROWS, max(_FEATURES_OF_BLOCK // Z.shape[1], 1))
+    for start in range(0, rows.count, step):
+        chosen = np.arange(start, min(start + step, rows.count))
         block = rows.take(chosen)
         errors = block.features(sketch) / math.sqrt(scale) @ Z.T
         errors -= sketch.kernel_(block.matrix, references.matrix, dtype=np.float64) / scale

@@ -109,7 +109,7 @@ def _dense_error(
 ) -> SpectralError:
     K = kernel_matrix(sketch.kernel_, rows, n_jobs)
     Z = rows.features(sketch)
-    approximate = Z @ Z.T
+    approximate = interruptible(lambda: Z @ Z.T)
     K[np.diag_indices_from(K)] += alpha
     approximate[np.diag_indices_from(K)] += alpha
     values = interruptible(lambda: eigh(approximate, K, eigvals_only=True, check_finite=False))

@@ -74,10 +74,10 @@ def solve_kernel_system(
     preconditioner : str, LinearOperator, array or callable, default="auto"
         An approximate inverse of K + alpha I, or how to make one: "cholesky" factors the stored
         matrix; "sketched-data", "features" and "nystroem" are strategies of
-        :class:`SketchPreconditioner`; "none" takes none. "auto" is "cholesky" up to 8000 rows if K
-        fits into memory, else "nystroem"; for method="gradient", "sketched-data". For
-        operator="sketched", it says which sketch to solve with: "sketched-data" ("auto") or
-        "features".
+        :class:`SketchPreconditioner`, the last with uniform landmarks; "none" takes none. "auto"
+        is "cholesky" up to 8000 rows if K fits into memory, else "nystroem"; for
+        method="gradient", "sketched-data". For operator="sketched", it says which sketch to solve
+        with: "sketched-data" ("auto") or "features".
     method : {"cg", "gradient"}, default="cg"
         Conjugate gradients, or the gradient steps of [SWYZ21], Algorithm 2, with a step that
         converges. That algorithm is operator="sketched", preconditioner="features" (then "auto").
