@@ -108,6 +108,21 @@ class TestMatrix:
             kernel(X, n_jobs=0)
 
     @each_kernel
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_inner_products_and_norms_suffice(self, kernel: Kernel, n_jobs: int) -> None:
+        X, Y = points(MANY), points(90, seed=1)
+        X[3] = 0.0
+        squares = [np.sum(rows**2, axis=1) for rows in (X, Y)]
+        K = kernel.from_inner_products(X @ Y.T, *squares, n_jobs=n_jobs)
+        assert_close(K, kernel(X, Y), NEAR_SINGULARITY)
+        single = kernel.from_inner_products((X @ Y.T).astype(np.float32), *squares)
+        assert single.dtype == np.float32
+
+    def test_inner_products_must_fit_the_norms(self) -> None:
+        with pytest.raises(ValueError, match=r"\(2, 3\) do not fit \(2,\) and \(2,\) squared"):
+            Gaussian().from_inner_products(np.ones((2, 3)), np.ones(2), np.ones(2))
+
+    @each_kernel
     def test_mixed_precision_becomes_float64(self, kernel: Kernel) -> None:
         X, Y = points(5).astype(np.float32), points(4, seed=1)
         expected = kernel(X.astype(np.float64), Y)

@@ -55,14 +55,14 @@ class KernelProblem:
             "verbose": self.verbose,
         }
 
-    def sketched(self, strategy: str, n_components: int | None = None) -> SketchPreconditioner:
-        """Return the preconditioner of a strategy; the size that was asked for comes first."""
+    def sketched(self, strategy: str) -> SketchPreconditioner:
+        """Return the preconditioner of a strategy, of the size that was asked for."""
         return SketchPreconditioner(
             self.X,
             self.kernel,
             self.alpha,
             strategy=strategy,
-            n_components=self.n_components or n_components,
+            n_components=self.n_components,
             landmarks=_LANDMARKS,
             random_state=self.seed,
             n_jobs=self.n_jobs,

@@ -3,57 +3,57 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from powersketch import native
+from powersketch.execution import thread_count
 from powersketch.kernel_systems.centring import shifted, useful_shift
 from powersketch.kernels import Kernel
 from powersketch.native import Real, Rows, is_sparse
 
-# Columns of X that are multiplied at a time; their sums are added in float64.
-_COLUMNS = 2048
-# In units of the largest eigenvalue: below this, products in float32 lose too much of a direction,
-_SMALLEST_OF_FLOAT32 = 1e-4
-# and below this there are rounding errors of float64 only.
-_SMALLEST_OF_FLOAT64 = 1e-14
+# Large, as the sample is rearranged for every product.
+_BATCH_BYTES = 256 << 20
+# How far inner products in float32 may be off, in units of its epsilon and of both norms.
+_ROUNDINGS = 8.0
 
 
 def sampled_products(
     kernel: Kernel, X: Rows, V: NDArray[np.float64], chosen: NDArray[np.int64], n_jobs: int | None
 ) -> NDArray[np.float64]:
-    """Return k(X[chosen], X) @ V.
-
-    Long rows are first replaced by short ones with the same norms, and with the same inner products
-    with the chosen rows: their coordinates in the space of the chosen ones, and the length of the
-    rest. Long inner products are then computed once only, and in float32 where that suffices.
-    """
-    if not is_sparse(X) and X.shape[1] > 4 * chosen.size:
-        X = _short_rows(X, chosen, useful_shift(kernel, X))
+    """Return k(X[chosen], X) @ V at float64 accuracy."""
     products = kernel.product(X[chosen], V, X, n_jobs=n_jobs)
     return products.astype(np.float64, copy=False)
 
 
-def _short_rows(X: Real, chosen: NDArray[np.int64], shift: Real | None) -> NDArray[np.float64]:
-    products, squares, values, vectors = _decomposed(X, chosen, shift, X.dtype)
-    if X.dtype == np.float32 and values[0] < _SMALLEST_OF_FLOAT32 * values[-1]:
-        products, squares, values, vectors = _decomposed(X, chosen, shift, np.float64)
-    kept = values > _SMALLEST_OF_FLOAT64 * values[-1]
-    coordinates = products @ (vectors[:, kept] / np.sqrt(values[kept]))
-    rest = squares - np.einsum("ij,ij->i", coordinates, coordinates)
-    rest[chosen] = 0.0
-    return np.column_stack((coordinates, np.sqrt(np.maximum(rest, 0.0))))
+def rounded_products(
+    kernel: Kernel, X: Rows, V: NDArray[np.float64], chosen: NDArray[np.int64], n_jobs: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return k(X[chosen], X) @ V from inner products in float32, and how far off it is about.
+
+    Nothing where that would save no time: for rows that are sparse, short, or float64.
+    """
+    if is_sparse(X) or X.dtype != np.float32 or X.shape[1] <= 4 * chosen.size:
+        return None
+    products, squares = _inner_products(X, chosen, useful_shift(kernel, X), thread_count(n_jobs))
+    roundings = _ROUNDINGS * float(np.finfo(np.float32).eps)
+    changed = products - roundings * np.sqrt(np.outer(squares[chosen], squares))
+    K, other = (
+        kernel.from_inner_products(entries, squares[chosen], squares, n_jobs=n_jobs)
+        for entries in (products, changed)
+    )
+    return K @ V, np.sqrt((K - other) ** 2 @ V**2)
 
 
-def _decomposed(
-    X: Real, chosen: NDArray[np.int64], shift: Real | None, dtype: DTypeLike
-) -> tuple[NDArray[np.float64], ...]:
-    """Return inner products with the chosen rows, squared norms, and the chosen rows' spectrum."""
-    products = np.zeros((X.shape[0], chosen.size))
-    squares = np.zeros(X.shape[0])
-    for start in range(0, X.shape[1], _COLUMNS):
-        columns = slice(start, start + _COLUMNS)
-        part = shifted(X[:, columns], None if shift is None else shift[columns])
-        part = part.astype(dtype, copy=False)
-        products += part @ part[chosen].T
-        squares += np.einsum("ij,ij->i", part, part)
-    core = products[chosen]
-    return products, squares, *np.linalg.eigh(0.5 * (core + core.T))
+def _inner_products(
+    X: Real, chosen: NDArray[np.int64], shift: Real | None, threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return inner products of the chosen rows with all, and all squared norms."""
+    products, squares = np.empty((chosen.size, X.shape[0])), np.empty(X.shape[0])
+    sample, nowhere = shifted(X[chosen], shift), np.zeros(X.shape[1])
+    step = max(_BATCH_BYTES // (X.shape[1] * X.dtype.itemsize), threads)
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, start + step)
+        part = np.ascontiguousarray(shifted(X[rows], shift))
+        products[:, rows] = sample @ part.T
+        squares[rows], _ = native.row_moments(part, nowhere, threads=threads)
+    return products, squares

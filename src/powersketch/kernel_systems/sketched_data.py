@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from powersketch import native
-from powersketch.execution import thread_count
+from powersketch.execution import interruptible, thread_count
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernel_systems.centring import shifted, useful_shift
 from powersketch.kernels import Kernel
@@ -43,11 +43,33 @@ def sketched_data(
         shift = useful_shift(kernel, X)
         compressed = compressed_rows(X, size, streams, shift=shift, threads=thread_count(n_jobs))
         text = f"{size} sketched coordinates"
-    matrix = kernel(compressed, dtype=np.float64, n_jobs=n_jobs)
-    factor = CholeskyFactor(matrix, alpha=alpha, dtype=X.dtype)
+    factor = _single_precision_factor(kernel, compressed, alpha, n_jobs)
+    if factor is None:
+        matrix = kernel(compressed, dtype=np.float64, n_jobs=n_jobs)
+        factor = CholeskyFactor(matrix, alpha=alpha)
     return Approximation(
         factor, min(size, X.shape[1]), factor.nugget, f"exact kernel of {text}: {factor.describe()}"
     )
+
+
+def _single_precision_factor(
+    kernel: Kernel, rows: Rows, alpha: float, n_jobs: int | None
+) -> CholeskyFactor | None:
+    """Return a factor in float32 if the rows are, and if it is precise enough.
+
+    Inner products in float32 then are so as well: the sketch has changed them by far more.
+    """
+    if is_sparse(rows) or rows.dtype != np.float32:
+        return None
+    products = interruptible(lambda: rows @ rows.T)
+    squares = products.diagonal()
+    matrix = kernel.from_inner_products(products, squares, squares, n_jobs=n_jobs)
+    np.fill_diagonal(matrix, kernel.diagonal(rows))
+    try:
+        factor = CholeskyFactor(matrix, alpha=alpha, dtype=np.float32)
+    except np.linalg.LinAlgError:
+        return None
+    return factor if factor.precision == "float32" else None
 
 
 def default_coordinates(X: Rows, per_row: int) -> int:

@@ -85,7 +85,7 @@ def solve_kernel_system(
         At least 1. None allows 10 n steps of conjugate gradients, but no more than 10,000, or
         10,000 gradient steps.
     n_components : int, default=None
-        The size of the sketch, as for :class:`SketchPreconditioner`; operator="sketched" takes 2 n
+        The size of the sketch, as for :class:`SketchPreconditioner`; operator="sketched" takes n
         coordinates where that has 3 n.
     memory_budget : int, default=None
         Bytes that the exact K may take; if it does not fit, it is computed anew in every step.
@@ -185,6 +185,6 @@ def _check_preconditioner(preconditioner: Any, operator: str, method: str) -> No
 
 def _chosen_operator(X: Rows, preconditioner: Any) -> str:
     multiplications = float(X.shape[0]) ** 2 * row_length(X)
-    saving = X.shape[1] >= _LEAST_SAVING * default_coordinates(X, 2)
+    saving = X.shape[1] >= _LEAST_SAVING * default_coordinates(X, 1)
     fitting = isinstance(preconditioner, str) and preconditioner in SKETCHED_PRECONDITIONERS
     return "sketched" if multiplications > _MANY_MULTIPLICATIONS and saving and fitting else "exact"

@@ -192,6 +192,62 @@ class Kernel(ABC):
                     sums[columns] += tile.T @ V[rows].astype(np.float64, copy=False)
             return _checked_sums(sums, np.result_type(X.dtype, other.dtype, V.dtype))
 
+    def from_inner_products(
+        self, products: ArrayLike, left: ArrayLike, right: ArrayLike, *, n_jobs: int | None = None
+    ) -> NDArray[np.floating[Any]]:
+        """Return all ``k(x_i, y_j)`` from inner products and squared norms of the rows.
+
+        For inner products that are at hand, or that may be less accurate than those of a call.
+
+        Parameters
+        ----------
+        products : array-like of shape (n, m)
+            All ⟨x_i, y_j⟩. Their rounding errors enter the result as they are.
+        left : array-like of shape (n,)
+            All ‖x_i‖².
+        right : array-like of shape (m,)
+            All ‖y_j‖².
+        n_jobs : int, default=None
+            Number of threads: None is 1, -1 all processors.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            float32 where the products are float32, otherwise float64; computed in float64.
+
+        Raises
+        ------
+        ValueError
+            Where an entry is too large for the dtype of the result.
+
+        Examples
+        --------
+        >>> from powersketch.kernels import Gaussian
+        >>> Gaussian(gamma=0.5).from_inner_products([[2.0]], [1.0], [5.0]).round(6)
+        array([[0.367879]])
+        """
+        given = np.asarray(products)
+        kind = np.dtype(np.float32) if given.dtype == np.float32 else np.dtype(np.float64)
+        sizes = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
+        if given.shape != (*sizes[0].shape, *sizes[1].shape) or given.ndim != 2:
+            raise ValueError(
+                f"products of shape {given.shape} do not fit {sizes[0].shape} and "
+                f"{sizes[1].shape} squared norms; allowed are (n, m), (n,) and (m,)."
+            )
+
+        def computed(rows: slice) -> tuple[slice, NDArray[np.floating[Any]]]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                block = given[rows].astype(np.float64)
+                prepared = self._from_squared_norms(block, sizes[0][rows], sizes[1])
+                return rows, self._rounded_values(*prepared, kind)
+
+        values = np.empty(given.shape, kind)
+        step = max(_EDGE * _EDGE // max(given.shape[1], 1), 1)
+        blocks = _slices(0, given.shape[0], step)
+        for rows, entries in ordered_map(computed, blocks, thread_count(n_jobs)):
+            values[rows] = entries
+        return values
+
     @abstractmethod
     def series(self) -> PowerSeries:
         """Return the power series of the kernel."""
@@ -216,6 +272,12 @@ class Kernel(ABC):
     def _products(self, left: Rows, right: Rows) -> Float64:
         """Return the inner products of all prepared rows."""
         return inner_products(left, right)
+
+    def _from_squared_norms(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64, Float64]:
+        """Return what `_values` takes, from inner products and squared norms of the rows."""
+        return products, left, right
 
     def _overflow_text(
         self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
@@ -267,12 +329,17 @@ class Kernel(ABC):
     def _tile(
         self, left: tuple[Rows, Float64], right: tuple[Rows, Float64], dtype: np.dtype[Any]
     ) -> NDArray[np.floating[Any]]:
-        products = self._products(left[0], right[0])
+        return self._rounded_values(self._products(left[0], right[0]), left[1], right[1], dtype)
+
+    def _rounded_values(
+        self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
+    ) -> NDArray[np.floating[Any]]:
+        """Return a tile of the matrix, or say that the dtype cannot hold it."""
         tile = np.empty(products.shape, dtype)
         for rows in _slices(0, tile.shape[0], max(_ENTRIES_IN_CACHE // tile.shape[1], 1)):
-            tile[rows] = self._values(products[rows], left[1][rows], right[1])
+            tile[rows] = self._values(products[rows], left[rows], right)
             if not np.isfinite(tile[rows]).all():
-                text = self._overflow_text(products[rows], left[1][rows], right[1], dtype)
+                text = self._overflow_text(products[rows], left[rows], right, dtype)
                 raise ValueError(text)
         return tile
 
@@ -296,6 +363,14 @@ class CosineKernel(Kernel):
 
     def _products(self, left: Rows, right: Rows) -> Float64:
         return cosines(left, right)
+
+    def _from_squared_norms(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64, Float64]:
+        norms = np.sqrt(left), np.sqrt(right)
+        scales = np.outer(*norms)
+        quotients = np.divide(products, scales, out=np.zeros_like(products), where=scales > 0.0)
+        return np.clip(quotients, -1.0, 1.0), *norms
 
 
 def or_float64(dtype: np.dtype[Any]) -> str:

@@ -155,6 +155,16 @@ class NeuralTangent(CosineKernel):
             units = appended(scaled_rows(units, layer.weight_shares), layer.bias_shares)
         return units, layer.magnitudes
 
+    def _from_squared_norms(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64, Float64]:
+        cosines, *norms = super()._from_squared_norms(products, left, right)
+        left_layer, right_layer = self._layer(norms[0][:, np.newaxis]), self._layer(norms[1])
+        if self.bias_variance > 0.0:
+            shares = left_layer.weight_shares * right_layer.weight_shares
+            cosines = _with_bias(cosines, shares, left_layer, right_layer)
+        return cosines, left_layer.magnitudes[:, 0], right_layer.magnitudes
+
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
         return self._tangents(products, left[:, np.newaxis], right)
 

@@ -109,8 +109,8 @@ def _factor_columns(matrix: NDArray[Any], part: slice) -> bool:
     identity = np.eye(width, dtype=matrix.dtype)
     inverse = linalg.solve_triangular(corner, identity, lower=True, check_finite=False)
     matrix[part.stop :, part] = columns[width:] @ inverse.T
-    lower = np.tril_indices(width)
-    matrix[part, part][lower] = corner[lower]
+    square = matrix[part, part]
+    np.copyto(square, np.tril(corner) + np.triu(square, 1))
     return bool(np.isfinite(matrix[below, part]).all())
 
 
