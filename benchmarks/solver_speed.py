@@ -20,7 +20,7 @@ OURS = "powersketch"
 
 def sketched_system_of_long_rows(*, quick: bool) -> Table:
     rows, columns = (1000, 20_000) if quick else (4000, 100_000)
-    rounds = 1 if quick else 2
+    rounds = 1 if quick else 3
     X = low_rank_rows(rows, columns)
     y = np.random.default_rng(1).standard_normal(rows).astype(np.float32)
     options = {"alpha": LONG_ROWS_ALPHA, "operator": "sketched"}
@@ -76,13 +76,16 @@ def fashion_mnist_system(*, quick: bool) -> Table:
     rows = 1500 if quick else 12_000
     X = fashion_mnist("train")[0][:rows]
     alpha = RELATIVE_ALPHA * rows
-    system, forming = timed(lambda: KernelSystem.of(Gaussian(GAMMA), X, alpha))
-    ours, seconds = timed(partial(system.solved, operator="exact", tol=TOL))
+    # The system hands out memory more quickly the second time, to everyone.
+    rounds = 1 if quick else 3
+    system, forming = shortest(lambda: KernelSystem.of(Gaussian(GAMMA), X, alpha), rounds=rounds)
+    ours, seconds = shortest(partial(system.solved, operator="exact", tol=TOL), rounds=rounds)
     table = Table(
         "Gaussian kernel system of Fashion-MNIST",
         f"{rows} rows, gamma = {GAMMA:g}, alpha = {RELATIVE_ALPHA:g} × rows, a random right-hand "
-        f"side, tolerance {TOL:g}, all processors. Everyone's time includes the kernel matrix, "
-        f"which took {forming:.2g} s for the peers. Residuals are recomputed.",
+        f"side, tolerance {TOL:g}, all processors, best of {rounds}. Everyone's time "
+        f"includes the kernel matrix, which took {forming:.2g} s for the peers. Residuals are "
+        "recomputed.",
         [_system_row(OURS, seconds, seconds, system.residual(ours.x))],
     )
     for name, solve in peer_solvers().items():

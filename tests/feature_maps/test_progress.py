@@ -78,9 +78,9 @@ def test_reports_are_rare(
 def test_time_decides(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second must pass between two reports."""
     clock = iter([0.0, 0.4, 0.6, 1.0, 1.2, 1.3])
-    monkeypatch.setattr(batches.time, "monotonic", lambda: next(clock))
-    progress = batches.Progress("map", 50, 1)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    report = progress.Progress("map", 50, 1)
     for done in (10, 20, 30, 40, 50):
-        progress.update(done)
+        report.update(done)
     reported = re.findall(r"(\d+)/50", capsys.readouterr().err)
     assert reported == ["20", "40", "50"]

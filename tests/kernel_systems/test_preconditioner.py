@@ -147,7 +147,7 @@ def test_auto_takes_nystroem_for_many_short_rows(monkeypatch: pytest.MonkeyPatch
 def test_default_rank() -> None:
     assert built(short_rows(50), strategy="nystroem").n_components_ == 50
     assert built(short_rows(400), strategy="nystroem").n_components_ == 100
-    assert built(short_rows(900), strategy="nystroem").n_components_ == 150
+    assert built(short_rows(900), strategy="nystroem").n_components_ == 100
 
 
 @pytest.mark.parametrize("way", list(WAYS))
@@ -294,3 +294,15 @@ def test_bad_parameters_are_refused(
     given = {"X": long_rows(), "kernel": Gaussian()} | options
     with pytest.raises(error, match=text):
         SketchPreconditioner(given.pop("X"), given.pop("kernel"), **given)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "range-finder"])
+def test_columns_can_come_from_the_matrix(landmarks: str) -> None:
+    X, kernel = short_rows(80), KERNELS["gaussian"]
+    options = {"strategy": "nystroem", "landmarks": landmarks, "n_components": 20}
+    computed = SketchPreconditioner(X, kernel, ALPHA, random_state=0, **options)
+    given = SketchPreconditioner(X, kernel, ALPHA, matrix=kernel(X), random_state=0, **options)
+    V = targets(80, 3)
+    np.testing.assert_allclose(given @ V, computed @ V, rtol=1e-7)
+    with pytest.raises(ValueError, match=r"matrix has shape \(3, 3\); allowed is \(80, 80\)"):
+        SketchPreconditioner(X, kernel, matrix=np.eye(3))

@@ -241,3 +241,16 @@ def test_bad_vectors(call: Callable[[Any], Any], error: type[Exception], message
 def test_bad_features(Z: Any, alpha: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FactorOperator(Z, alpha)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_few_and_many_vectors_give_the_same_products(dtype: Any, columns: int) -> None:
+    X = np.random.default_rng(0).standard_normal((40, 3)).astype(dtype)
+    budget = 40 * 40 * np.dtype(dtype).itemsize
+    operator = KernelOperator(Gaussian(0.3), X, 0.5, memory_budget=budget)
+    assert operator.stored == np.dtype(dtype).name
+    V = np.random.default_rng(1).standard_normal((40, columns))
+    expected = Gaussian(0.3)(X.astype(float)) @ V + 0.5 * V
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(operator @ V, expected, rtol=0, atol=tolerance)

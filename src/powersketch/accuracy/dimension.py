@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigvalsh
 from sklearn.utils import check_array
 
 from powersketch.accuracy.data_rows import (
@@ -229,7 +228,7 @@ def _kernel_dimension(kernel: Kernel, rows: DataRows, alpha: float, n_jobs: int 
 
 
 def _dimension(gram: Float64, alpha: float) -> float:
-    values = interruptible(lambda: eigvalsh(gram, overwrite_a=True, check_finite=False))
+    values = interruptible(lambda: np.linalg.eigvalsh(gram))
     values = np.maximum(values, 0.0)
     return float(np.sum(values / (values + alpha)))
 

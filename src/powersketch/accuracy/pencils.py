@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import solve_triangular
 
 from powersketch.accuracy.data_rows import DataRows, FittedMap, Float64, kernel_matrix
 from powersketch.execution import interruptible
@@ -27,9 +27,8 @@ class ExactPencil:
         # Z Zᵀ is positive semidefinite, and no eigenvalue of K is above its trace.
         self.floor = alpha / (float(np.trace(K)) + alpha)
         K[np.diag_indices_from(K)] += alpha
-        self._factor = interruptible(
-            lambda: cholesky(K.T, lower=True, overwrite_a=True, check_finite=False)
-        )
+        # NumPy's lets Ctrl-C through, which SciPy's does not.
+        self._factor = interruptible(lambda: np.linalg.cholesky(K))
 
     def product(self, vector: Float64) -> Float64:
         """Return the matrix times the vector."""
@@ -55,7 +54,7 @@ class InversePencil:
         Z = rows.features(sketch)
         wide = Z.shape[1] >= Z.shape[0]
         gram = interruptible(lambda: Z @ Z.T if wide else Z.T @ Z)
-        squares, vectors = interruptible(lambda: eigh(gram, overwrite_a=True, check_finite=False))
+        squares, vectors = interruptible(lambda: np.linalg.eigh(gram))
         squares = np.maximum(squares, 0.0)
         self._vectors, self._features = vectors, None if wide else Z
         roots = np.sqrt(squares + alpha)

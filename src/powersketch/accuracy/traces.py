@@ -30,7 +30,7 @@ def ridge_trace(
     """Return the trace of f(K) = K (K + αI)⁻¹: exactly on a subspace, by random vectors beside it.
 
     The subspace is the range of K on a few random vectors, which holds most of a small trace. The
-    mean of vᵀ f(K) v over random signs v, projected, is the rest [UCS17].
+    mean of vᵀ f(K) v over random signs v, projected, is the rest [UCS17], [MMMW21].
     """
     start = streams.signs("subspace", count * _SUBSPACE).reshape(count, _SUBSPACE)
     subspace, _ = np.linalg.qr(product(start.astype(np.float64)))

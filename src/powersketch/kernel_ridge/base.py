@@ -145,13 +145,13 @@ class SketchedRidge(RidgeSettings):
         attributes: dict[str, Any] = {}
         if self._is_automatic and self.mode == "primal":
             feature_map, attributes["choice_"] = self._chosen_map(feature_map, rows, seed)
-        feature_map.fit(rows_by_weight(rows.X, rows.weights))
+        feature_map.fit(rows_by_weight(rows.X, rows.weights), None)
         return {"sketch_": feature_map, **attributes}
 
     def _chosen_map(self, feature_map: Any, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
         return chosen_map(
             rows,
-            exact_kernel(feature_map.fit(rows_by_weight(rows.X, rows.weights))),
+            exact_kernel(feature_map.fit(rows_by_weight(rows.X, rows.weights), None)),
             self.alpha,
             Budget(self.n_components, self.time_budget, self.memory_budget),
             fit_intercept=self.fit_intercept,

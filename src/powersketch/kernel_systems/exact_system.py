@@ -57,7 +57,7 @@ def _preconditioner(problem: KernelProblem, operator: KernelOperator, preconditi
         return None
     if preconditioner == "cholesky":
         return _cholesky(problem, operator)
-    return problem.sketched(preconditioner)
+    return problem.sketched(preconditioner, operator.matrix)
 
 
 def _gradient_preconditioner(

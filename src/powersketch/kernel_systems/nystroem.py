@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,12 @@ _SCORES = {"leverage": "recursive", "uniform": "uniform"}
 # Beyond it, the preconditioner costs more than the steps that it saves.
 _LARGEST_RANK = 2000
 _SMALLEST_RANK = 100
-_ROWS_PER_RANK = 6
+_ROWS_PER_RANK = 12
 _BLOCK_BYTES = 32 << 20
 
 
 def default_rank(rows: int) -> int:
-    """Return a sixth of the rows, from 100 to 2000."""
+    """Return a twelfth of the rows, from 100 to 2000."""
     return min(max(rows // _ROWS_PER_RANK, _SMALLEST_RANK), _LARGEST_RANK, rows)
 
 
@@ -40,6 +40,7 @@ def nystroem(
     landmarks: str,
     streams: RandomStreams,
     n_jobs: int | None,
+    matrix: NDArray[Any] | None = None,
 ) -> Approximation:
     """Return the inverse of a Nyström approximation of K, plus a nugget [FTU23].
 
@@ -49,7 +50,7 @@ def nystroem(
     rank = min(default_rank(X.shape[0]) if rank is None else rank, int(X.shape[0]))
     columns: Float64
     if landmarks == "range-finder":
-        columns, core = _mixed_columns(X, kernel, rank, streams, n_jobs)
+        columns, core = _mixed_columns(X, kernel, rank, streams, n_jobs, matrix)
     else:
         chosen = landmark_rows(
             kernel,
@@ -59,12 +60,26 @@ def nystroem(
             scores=_SCORES[landmarks],
             threads=thread_count(n_jobs),
         )
-        columns = np.asarray(kernel(X, X[chosen], dtype=np.float64, n_jobs=n_jobs))
+        columns = _columns(X, kernel, chosen, n_jobs, matrix)
         core = columns[chosen]
     factor = _whitened(columns, core)
     inverse = LowRankInverse.with_tail(factor, alpha)
     text = f"Nyström, {landmarks}: {inverse.describe()}"
     return Approximation(inverse, rank, inverse.nugget, text)
+
+
+def _columns(
+    X: Rows,
+    kernel: Kernel,
+    chosen: NDArray[np.int64],
+    n_jobs: int | None,
+    matrix: NDArray[Any] | None,
+) -> Float64:
+    """Return some columns of K, in memory of their own."""
+    if matrix is None:
+        return np.asarray(kernel(X, X[chosen], dtype=np.float64, n_jobs=n_jobs))
+    # K is symmetric, and rows are next to each other in memory.
+    return np.ascontiguousarray(matrix[chosen].T, dtype=np.float64)
 
 
 def _mixed_columns(
@@ -73,12 +88,16 @@ def _mixed_columns(
     rank: int,
     streams: RandomStreams,
     n_jobs: int | None,
+    matrix: NDArray[Any] | None,
 ) -> tuple[Float64, Float64]:
     """Return K Ω and Ωᵀ K Ω for a matrix Ω of random signs."""
     rows = X.shape[0]
     signs = streams.signs("mixtures", rows * rank).reshape(rows, rank)
     mixtures = signs / np.sqrt(float(rows))
-    columns = kernel.product(X, mixtures, n_jobs=n_jobs).astype(np.float64, copy=False)
+    if matrix is None:
+        columns = kernel.product(X, mixtures, n_jobs=n_jobs).astype(np.float64, copy=False)
+    else:
+        columns = interruptible(lambda: matrix @ mixtures)
     core = interruptible(lambda: mixtures.T @ columns)
     return columns, 0.5 * (core + core.T)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from powersketch.execution import Progress, thread_count
@@ -55,11 +56,13 @@ class SketchPreconditioner(LinearOperator):
           entries each; else "nystroem".
     n_components : int, default=None
         The number of coordinates, of features, or of landmarks, at least 1. None takes 3 n
-        coordinates (all d, if the rows have fewer entries), 4 n features, or n / 6 landmarks, but
+        coordinates (all d, if the rows have fewer entries), 4 n features, or n / 12 landmarks, but
         from 100 to 2000.
     landmarks : {"leverage", "range-finder", "uniform"}, default="leverage"
         For "nystroem": rows drawn by their leverage, random mixtures of all rows, or rows drawn
         with equal probabilities. Mixtures approximate K better, but take a product with K.
+    matrix : ndarray of shape (n, n), default=None
+        K itself, without alpha, if it is at hand: "nystroem" then takes its columns from there.
     map : feature map, default=None
         For "features": a feature map of the kernel. A copy of it is fitted. None is the sketch of
         this package for the kernel.
@@ -114,6 +117,7 @@ class SketchPreconditioner(LinearOperator):
         strategy: str = "auto",
         n_components: int | None = None,
         landmarks: str = "leverage",
+        matrix: NDArray[Any] | None = None,
         map: FeatureMap | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -127,6 +131,7 @@ class SketchPreconditioner(LinearOperator):
             checked_integer("n_components", n_components, 1)
         thread_count(n_jobs)
         X = checked_rows(X)
+        _check_matrix(matrix, X.shape[0])
         super().__init__(np.dtype(np.float64), (X.shape[0], X.shape[0]))
         self.seed_ = seed_from(random_state)
         self.strategy_ = _chosen_strategy(X) if strategy == "auto" else strategy
@@ -139,7 +144,7 @@ class SketchPreconditioner(LinearOperator):
             diagonal = kernel.diagonal(X).astype(np.float64)
             built = feature_approximation(sketch.transform(X), diagonal, alpha, streams, n_jobs)
         else:
-            built = nystroem(X, kernel, alpha, n_components, landmarks, streams, n_jobs)
+            built = nystroem(X, kernel, alpha, n_components, landmarks, streams, n_jobs, matrix)
         progress.update(1)
         self._use(built)
 
@@ -182,6 +187,15 @@ class SketchPreconditioner(LinearOperator):
 
     def _transpose(self) -> Self:
         return self
+
+
+def _check_matrix(matrix: Any, rows: int) -> None:
+    shape = getattr(matrix, "shape", None)
+    if matrix is not None and shape != (rows, rows):
+        raise ValueError(
+            f"matrix has shape {shape}; allowed is ({rows}, {rows}), as X has {rows} rows: give "
+            "kernel(X) or None."
+        )
 
 
 def _chosen_strategy(X: Rows) -> str:

@@ -55,7 +55,7 @@ class KernelProblem:
             "verbose": self.verbose,
         }
 
-    def sketched(self, strategy: str) -> SketchPreconditioner:
+    def sketched(self, strategy: str, matrix: NDArray[Any] | None = None) -> SketchPreconditioner:
         """Return the preconditioner of a strategy, of the size that was asked for."""
         return SketchPreconditioner(
             self.X,
@@ -64,6 +64,7 @@ class KernelProblem:
             strategy=strategy,
             n_components=self.n_components,
             landmarks=_LANDMARKS,
+            matrix=matrix,
             random_state=self.seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,

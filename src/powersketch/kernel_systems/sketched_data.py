@@ -62,9 +62,9 @@ def _single_precision_factor(
     if is_sparse(rows) or rows.dtype != np.float32:
         return None
     products = interruptible(lambda: rows @ rows.T)
+    # With the products' own diagonal, that of the kernel matrix is exact for these rows.
     squares = products.diagonal()
     matrix = kernel.from_inner_products(products, squares, squares, n_jobs=n_jobs)
-    np.fill_diagonal(matrix, kernel.diagonal(rows))
     try:
         factor = CholeskyFactor(matrix, alpha=alpha, dtype=np.float32)
     except np.linalg.LinAlgError:

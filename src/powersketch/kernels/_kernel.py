@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 Preparation: TypeAlias = Callable[[Rows], tuple[Rows, Float64]]
 
 # A tile takes 2 MiB, the rows it comes from take at most 32 MiB each, but for the longest rows.
-_EDGE = 512
+# Not a power of two, for the sake of the cache: tiles are written transposed, too.
+_EDGE = 500
 _EDGE_OF_LONG_ROWS = 32
 _BYTES_OF_ROWS = 32 << 20
 # Functions of many steps run on parts of a tile that stay in cache between the steps.

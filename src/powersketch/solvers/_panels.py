@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import get_blas_funcs
 
 Float64: TypeAlias = NDArray[np.float64]
 Real: TypeAlias = NDArray[np.floating[Any]]
 
 # About a tenth of a second: Python hears Ctrl-C between two panels only.
 _MULTIPLICATIONS = 2**27
+# One at a time, so many vectors are quicker than all at once: it is memory that takes the time.
+_FEW_VECTORS = 2
 # Rows that are converted to float64 for the moment of a product.
 _ENTRIES_CONVERTED = 2**21
 
@@ -25,14 +28,36 @@ def panel_product(matrix: Real, V: Real) -> Real:
     return product
 
 
-def rounded_product(matrix: Real, V: Float64) -> Float64:
+def symmetric_product(matrix: Real, V: Real) -> Real:
+    """Return `matrix @ V` for a symmetric matrix, of which half is read for each of few vectors."""
+    if V.shape[1] > _FEW_VECTORS or not matrix.flags.c_contiguous:
+        return panel_product(matrix, V)
+    multiply = get_blas_funcs("symv", (matrix,))
+    return np.column_stack([multiply(1.0, matrix.T, vector) for vector in V.T])
+
+
+def factor_product(Z: Real, V: Real, *, transposed: bool) -> Real:
+    """Return `Z @ V` or `Z.T @ V`; for few vectors by SciPy's BLAS, as `symmetric_product` does.
+
+    NumPy's has threads of its own, and those of the two wait for work at each other's expense.
+    """
+    if V.shape[1] > _FEW_VECTORS or not Z.flags.c_contiguous:
+        return Z.T @ V if transposed else Z @ V
+    multiply = get_blas_funcs("gemv", (Z,))
+    columns = [multiply(1.0, Z.T, vector, trans=not transposed) for vector in V.T]
+    return np.column_stack(columns)
+
+
+def rounded_product(
+    matrix: Real, V: Float64, product: Callable[[Real, Real], Real] = panel_product
+) -> Float64:
     """Return `matrix @ V` with the speed, and the rounding errors, of the matrix's precision."""
     if matrix.dtype == V.dtype:
-        return panel_product(matrix, V).astype(np.float64, copy=False)
+        return product(matrix, V).astype(np.float64, copy=False)
     # A power of two changes no digit, and near one nothing underflows in the narrower dtype.
     exponents = np.frexp(np.abs(V).max(axis=0))[1]
     narrow = np.ldexp(V, -exponents).astype(matrix.dtype)
-    return np.ldexp(panel_product(matrix, narrow).astype(np.float64), exponents)
+    return np.ldexp(product(matrix, narrow).astype(np.float64), exponents)
 
 
 def exact_product(matrix: Real, V: Float64) -> Float64:

@@ -25,6 +25,7 @@ from powersketch.solvers._inverses import (
     checked_factor,
     smallest_eigenvalue,
 )
+from powersketch.solvers._panels import factor_product
 
 __all__ = [
     "CholeskyFactor",
@@ -301,7 +302,8 @@ class LowRankInverse(SymmetricInverse):
 
     def _matmat(self, V: Any) -> Any:
         V = np.asarray(V, dtype=np.float64)
-        return (V - self._Z @ self._inner.matmat(self._Z.T @ V)) / self.nugget
+        inner = self._inner.matmat(factor_product(self._Z, V, transposed=True))
+        return (V - factor_product(self._Z, inner, transposed=False)) / self.nugget
 
     def _prepare(self, Z: NDArray[np.float64], gram: NDArray[np.float64], nugget: float) -> None:
         super().__init__(Z.shape[0])

@@ -18,6 +18,7 @@ from powersketch.solvers._panels import (
     exact_transposed_product,
     panels,
     rounded_product,
+    symmetric_product,
 )
 from powersketch.solvers._symmetric import SymmetricOperator, float64_vectors
 
@@ -144,7 +145,9 @@ class KernelOperator(SymmetricOperator):
         return matrix
 
     def _rounded(self, V: Float64) -> Float64:
-        return self._exact(V) if self.matrix is None else rounded_product(self.matrix, V)
+        if self.matrix is None:
+            return self._exact(V)
+        return rounded_product(self.matrix, V, symmetric_product)
 
     def _exact(self, V: Float64) -> Float64:
         if self.stored == "float64":
