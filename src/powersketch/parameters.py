@@ -37,6 +37,16 @@ def checked_positive(name: str, value: object, *, remedy: str = "") -> float:
     return number
 
 
+def checked_fraction(name: str, value: object, *, remedy: str) -> float:
+    """Return the value as a float, or say why it is not strictly between 0 and 1."""
+    number = checked_positive(name, value, remedy=remedy)
+    if number >= 1.0:
+        raise ValueError(
+            f"{name}={number} is out of range; choose a number above 0 and below 1: {remedy}."
+        )
+    return number
+
+
 def checked_non_negative(
     name: str,
     value: object,

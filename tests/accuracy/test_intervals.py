@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from powersketch.accuracy import Interval
-from powersketch.accuracy.intervals import checked_confidence, checked_fraction
+from powersketch.accuracy.intervals import checked_confidence
+from powersketch.parameters import checked_fraction
 
 
 def test_interval_knows_what_it_contains() -> None:

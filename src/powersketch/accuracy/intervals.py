@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from powersketch.parameters import checked_positive
+from powersketch.parameters import checked_fraction
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,6 @@ class Interval:
     def __str__(self) -> str:
         bounds = "exact" if self.exact else f"{self.low:.3g}, {self.high:.3g}"
         return f"{self.value:.3g} [{bounds}]"
-
-
-def checked_fraction(name: str, value: object, *, remedy: str) -> float:
-    """Return the value as a float, or say why it is not strictly between 0 and 1."""
-    number = checked_positive(name, value, remedy=remedy)
-    if number >= 1.0:
-        raise ValueError(
-            f"{name}={number} is out of range; choose a number above 0 and below 1: {remedy}."
-        )
-    return number
 
 
 def checked_confidence(confidence: object) -> float:

@@ -18,11 +18,11 @@ from powersketch.accuracy.growth import (
     grown_size,
     smallest_size,
 )
-from powersketch.accuracy.intervals import checked_confidence, checked_fraction
+from powersketch.accuracy.intervals import checked_confidence
 from powersketch.accuracy.paper_sizes import paper_size
 from powersketch.accuracy.sampled_pairs import PairErrors, RowSample
 from powersketch.accuracy.spectral import check_alpha_is_felt, spectral_error
-from powersketch.parameters import checked_positive
+from powersketch.parameters import checked_fraction, checked_positive
 from powersketch.random_streams import RandomStreams, seed_from
 
 # Larger matrices Z with all rows would take gigabytes.

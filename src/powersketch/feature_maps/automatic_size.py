@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from powersketch.accuracy.intervals import checked_fraction
 from powersketch.execution import Progress
 from powersketch.feature_maps.batches import transform_rows
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.kernels import Kernel
 from powersketch.native import Real, Rows
-from powersketch.parameters import checked_integer
+from powersketch.parameters import checked_fraction, checked_integer
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from powersketch.accuracy import Certificate
-from powersketch.accuracy.growth import LARGEST_SIZE, grown_size
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
 from powersketch.feature_maps.batches import entry_variance, transform_rows
@@ -20,6 +18,9 @@ from powersketch.native import Real, Rows, is_sparse, padded_length
 from powersketch.parameters import checked_integer, checked_truth, one_of
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.sketches import BASE_SKETCHES
+
+if TYPE_CHECKING:
+    from powersketch.accuracy import Certificate
 
 # In shorter vectors, all products that a few features take can vanish.
 _SHORTEST_INTERNAL = 16
@@ -138,6 +139,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the number of components, and a certificate if it was measured."""
         if self.n_components != "auto":
             return int(self.n_components), None
+        # Loaded when it is first needed: most sketches are drawn without it.
+        from powersketch.accuracy.growth import LARGEST_SIZE, grown_size
+
         largest = LARGEST_SIZE
         if self.internal_components is not None:
             largest = min(largest, self.internal_components)
