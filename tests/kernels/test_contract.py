@@ -417,3 +417,16 @@ def peak_memory(call: Callable[[], Any]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@each_kernel
+@pytest.mark.parametrize("to_layout", [np.asarray, sparse.csr_array])
+def test_columns_prepared_once_give_the_same_matrix(
+    kernel: Kernel, to_layout: Callable[[Any], Any]
+) -> None:
+    X, Y = points(30), points(20, seed=1)
+    values = kernel.columns(to_layout(Y))
+    for rows in (to_layout(X), X, to_layout(X[:1])):
+        found = values(rows, np.dtype(np.float64))
+        assert_close(found, kernel(rows, Y), NEAR_SINGULARITY)
+    assert values(to_layout(X), np.dtype(np.float32)).dtype == np.float32

@@ -54,10 +54,10 @@ class KernelColumns:
 
         The function may write to its block.
         """
-        chosen = self.X[self.sample]
+        values = self.kernel.columns(self.X[self.sample])
 
         def computed(part: slice) -> NDArray[np.float64]:
-            block = self.kernel(self.X[rows[part]], chosen, dtype=np.float64)
+            block = values(self.X[rows[part]], np.dtype(np.float64))
             block *= self.weights
             return function(block)
 
@@ -73,9 +73,9 @@ def precise_diagonal(kernel: Kernel, X: Rows) -> NDArray[np.float64]:
     return diagonal
 
 
-def row_blocks(rows: int, columns: int, dtype: np.dtype[Any]) -> Iterator[slice]:
-    """Yield slices of so many rows that a block of the matrix takes a few MiB."""
+def row_blocks(rows: int, columns: int, dtype: np.dtype[Any], threads: int = 1) -> Iterator[slice]:
+    """Yield slices of so many rows that a block takes a few MiB, and every thread has one."""
     fitting = _BLOCK_BYTES // (dtype.itemsize * columns)
-    height = min(max(fitting, 1), _MOST_ROWS)
+    height = min(max(fitting, 1), _MOST_ROWS, -(-rows // threads) or 1)
     for start in range(0, rows, height):
         yield slice(start, min(start + height, rows))

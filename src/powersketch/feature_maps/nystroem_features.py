@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from powersketch.execution import Progress, ordered_map
 from powersketch.feature_maps.kernel_columns import row_blocks
 from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows
+from powersketch.native import Real, Rows, is_sparse
 
 DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 # Features are solved for in float32 if that changes their inner products by no more than this,
 # relative to the largest, at so many landmarks. Where landmarks are nearly dependent it would.
 _SINGLE_PRECISION_ERROR = 1e-5
 _PROBES = 64
+# Landmarks up to this size are held in float64 during a transform.
+_PREPARED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +62,24 @@ class NystroemFeatures:
         progress = progress or Progress("", X.shape[0], 0)
         Z = np.empty((X.shape[0], self.landmarks.shape[0]), X.dtype)
         dtype = Z.dtype if self.single else np.dtype(np.float64)
-        solver = self.solver.astype(dtype)
+        solver, values = self.solver.astype(dtype), self._values()
 
         def write(part: slice) -> slice:
-            block = self.kernel_(X[part], self.landmarks, dtype=dtype)
+            block = values(X[part], dtype)
             solver.solve(block)
             _store(block, Z[part])
             return part
 
-        blocks = row_blocks(Z.shape[0], Z.shape[1], dtype)
+        blocks = row_blocks(Z.shape[0], Z.shape[1], dtype, threads)
         for part in ordered_map(write, blocks, threads):
             progress.update(part.stop)
         return Z
+
+    def _values(self) -> Callable[[Rows, np.dtype[Any]], Real]:
+        """Return the function from rows to their kernel values at the landmarks."""
+        if is_sparse(self.landmarks) or 8 * self.landmarks.size <= _PREPARED_BYTES:
+            return self.kernel_.columns(self.landmarks)
+        return lambda rows, dtype: self.kernel_(rows, self.landmarks, dtype=dtype)
 
 
 def _store(block: Real, features: Real) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -49,10 +50,12 @@ class TriangularRows:
 
     def astype(self, dtype: DTypeLike) -> TriangularRows:
         """Return the solver for rows of this dtype."""
-        if self.factor.dtype == dtype:
-            return self
-        inverses = tuple(inverse.astype(dtype) for inverse in self.inverses)
-        return TriangularRows(self.factor.astype(dtype), inverses)
+        return self if self.factor.dtype == dtype else self._in_float32
+
+    @cached_property
+    def _in_float32(self) -> TriangularRows:
+        inverses = tuple(inverse.astype(np.float32) for inverse in self.inverses)
+        return TriangularRows(self.factor.astype(np.float32), inverses)
 
     def solve(self, rows: Real) -> None:
         """Replace every row c by the z with z Lᵀ = c."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from powersketch.execution import ordered_map, thread_count
+from powersketch.kernels._columns import KernelColumns
 from powersketch.kernels._rows import (
     Float64,
     MatrixLike,
@@ -192,6 +193,28 @@ class Kernel(ABC):
                 if other is X and rows.start >= columns.stop:
                     sums[columns] += tile.T @ V[rows].astype(np.float64, copy=False)
             return _checked_sums(sums, np.result_type(X.dtype, other.dtype, V.dtype))
+
+    def columns(self, Y: MatrixLike) -> KernelColumns:
+        """Return a function from rows X to ``k(X, Y)``, for many blocks X and one Y.
+
+        Parameters
+        ----------
+        Y : {array-like, sparse matrix or array} of shape (m, d)
+            Finite real numbers. A copy in float64 is held.
+
+        Returns
+        -------
+        KernelColumns
+            Called with finite float32 or float64 rows, dense or CSR, and the dtype of the result.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powersketch.kernels import Polynomial
+        >>> Polynomial(degree=2).columns([[3.0, 4.0]])(np.array([[1.0, 2.0]]), np.dtype(float))
+        array([[121.]])
+        """
+        return KernelColumns(self, checked_matrix("Y", Y))
 
     def from_inner_products(
         self, products: ArrayLike, left: ArrayLike, right: ArrayLike, *, n_jobs: int | None = None
