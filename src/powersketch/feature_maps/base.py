@@ -16,6 +16,7 @@ from powersketch.feature_maps.row_maps import RowMap
 from powersketch.kernels import Kernel
 from powersketch.native import Real, Rows, is_sparse, padded_length
 from powersketch.parameters import checked_integer, checked_truth, one_of
+from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.sketches import BASE_SKETCHES
 
@@ -37,6 +38,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     n_components: int | str
     eps: float | None
+    method: str
     base_sketch: str
     norm_preserving: bool
     internal_components: int | None
@@ -165,7 +167,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         base_sketch = self.base_sketch
         if base_sketch == "auto":
             base_sketch = "osnap" if is_sparse(X) else "srht"
+        # Other names tell how a whole kernel is approximated, not how a power is sketched.
+        method = self.method if self.method in POWER_METHODS else "power"
         return {
+            "method": method,
             "internal": _internal_length(self.internal_components, size),
             "base_sketch": base_sketch,
             "preserve_norms": bool(self.norm_preserving),

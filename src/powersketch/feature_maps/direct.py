@@ -1,4 +1,4 @@
-"""One chain for the whole power: Algorithm 1 on the augmented rows, no look at the data."""
+"""One sketch for the whole power of the augmented rows, no look at the data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from powersketch.feature_maps.augmented_rows import AugmentedRows, power_of_two_
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.native import Real, Rows
-from powersketch.powers import BoundPowerSketch, PowerSketch, RowFormat, Scaled, Slice
+from powersketch.powers import (
+    POWER_METHODS,
+    BoundPowers,
+    Powers,
+    PowerSketch,
+    RowFormat,
+    Scaled,
+    Slice,
+)
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES
 
@@ -24,7 +32,7 @@ class DirectMap:
     rows: AugmentedRows
     degree: int
     columns: int
-    sketch: PowerSketch
+    sketch: Powers
 
     name: ClassVar[str] = "none"
 
@@ -37,19 +45,21 @@ class DirectMap:
         columns: int,
         size: int,
         *,
+        method: str,
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
     ) -> DirectMap:
-        """Sample T on the augmented coordinates, and S."""
+        """Sample the sketch on the augmented coordinates."""
         streams, output = streams.child("direct"), Slice(0, size, 0)
         length = columns + rows.extra_columns
-        if degree == 1 and size < length:
+        sketch: Powers
+        if method == "power" and degree == 1 and size < length:
             # No S follows that would mix all coordinates into few: T has to do it.
             base = BASE_SKETCHES[base_sketch].draw(streams.child("T"), length, size)
             sketch = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
         else:
-            sketch = PowerSketch.draw(
+            sketch = POWER_METHODS[method].draw(
                 streams,
                 length,
                 {degree: output},
@@ -85,7 +95,7 @@ class BoundDirectMap:
     """A direct map for one format of rows."""
 
     map: DirectMap
-    sketch: BoundPowerSketch
+    sketch: BoundPowers
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""

@@ -22,9 +22,9 @@ from powersketch.kernels import DotProduct
 from powersketch.kernels.series import CoefficientSeries
 from powersketch.native import Rows
 from powersketch.parameters import one_of
+from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams
 
-_METHODS = ("power",)
 _SMALLEST_RADIUS = 2.0**-1000  # shorter rows are zero for every kernel
 
 
@@ -161,7 +161,7 @@ class DotProductSketch(FeatureMap):
 
     def _check_kernel_parameters(self) -> None:
         DotProduct(self.series)
-        one_of("method", self.method, _METHODS)
+        one_of("method", self.method, tuple(POWER_METHODS))
         one_of("expansion", self.expansion, EXPANSIONS)
         check_tail(self.tail, self.tail_eps)
 

@@ -21,9 +21,10 @@ from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Gaussian
 from powersketch.native import Rows, padded_length
 from powersketch.parameters import checked_integer, one_of
+from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams
 
-_METHODS = ("auto", "power", "single_power", "fourier")
+_METHODS = ("auto", *POWER_METHODS, "single_power", "fourier")
 _TAIL = 1e-6
 _HIGHEST_DEGREE = 256  # beyond it, no stack of degrees is worth its time
 _SMALLEST_STACK = 3  # degree 0, and two features for all the rest
@@ -163,14 +164,16 @@ class GaussianSketch(FeatureMap):
                 maps.append(FourierMap.draw(streams.child("fourier"), rows, size))
                 continue
             expansion: GaussianExpansion | SinglePowerExpansion
-            if method == "power":
+            if method in POWER_METHODS:
                 expansion = GaussianExpansion(rows, _highest_degree(squared_norms))
             else:
                 expansion = SinglePowerExpansion(rows, _single_degree(squared_radius))
             options = self._sketch_options(X, size)
             maps.append(StackedMap.draw(streams.child(method), expansion, pilot, size, **options))
         row_map = best_map(maps, pilot, size, kernel)
-        return kernel, row_map, {"gamma_": kernel.gamma, "method_": row_map.name}
+        stacked = self.method in POWER_METHODS
+        chosen = self.method if stacked else row_map.name
+        return kernel, row_map, {"gamma_": kernel.gamma, "method_": chosen}
 
     def _candidates(self, squared_radius: float, size: int) -> list[str]:
         """Return what to measure, the cheapest first."""

@@ -13,8 +13,9 @@ from powersketch.feature_maps.series_choice import EXPANSIONS
 from powersketch.feature_maps.series_tails import check_tail
 from powersketch.native import Rows
 from powersketch.parameters import one_of
+from powersketch.powers import POWER_METHODS
 
-_METHODS = ("power", "random")
+_METHODS = (*POWER_METHODS, "random")
 
 
 class NeuralFeatureMap(FeatureMap):

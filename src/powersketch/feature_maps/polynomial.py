@@ -20,10 +20,9 @@ from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Polynomial
 from powersketch.native import Rows
 from powersketch.parameters import checked_integer, one_of
-from powersketch.powers import monomial_count
+from powersketch.powers import POWER_METHODS, monomial_count
 from powersketch.random_streams import RandomStreams
 
-_METHODS = ("power",)
 _EXPANSIONS = ("auto", "mean", "none")
 _SMALLEST_SPLIT = 3  # degree 0, and two features for all the rest
 
@@ -151,7 +150,7 @@ class PolynomialSketch(FeatureMap):
 
     def _check_kernel_parameters(self) -> None:
         checked_integer("degree", self.degree, 1, remedy="a polynomial kernel has a whole degree")
-        one_of("method", self.method, _METHODS)
+        one_of("method", self.method, tuple(POWER_METHODS))
         one_of("expansion", self.expansion, _EXPANSIONS)
         check_gamma_name(self.gamma)
         Polynomial(self.degree, 1.0 if isinstance(self.gamma, str) else self.gamma, self.coef0)

@@ -18,8 +18,10 @@ from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import (
-    BoundPowerSketch,
+    POWER_METHODS,
+    BoundPowers,
     Monomials,
+    Powers,
     PowerSketch,
     RowFormat,
     Scaled,
@@ -39,12 +41,12 @@ class SketchedTerms:
     """Terms of one part that a chain computes, in the order of the chain's blocks."""
 
     part: int
-    chain: PowerSketch
+    chain: Powers
 
     @property
     def degrees(self) -> tuple[int, ...]:
         """The degrees in the order of the chain's blocks."""
-        return self.chain.program.degrees
+        return self.chain.degrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,7 @@ class StackedMap:
         pilot: Rows,
         size: int,
         *,
+        method: str,
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
@@ -81,23 +84,22 @@ class StackedMap:
             "base_sketch": base_sketch,
             "preserve_norms": preserve_norms,
         }
-        first, sketched = expansion.parts[0], []
+        first, draw = expansion.parts[0], POWER_METHODS[method].draw
+        sketched: list[SketchedTerms] = []
         if sizes.linear:
             output = Slice(0, sizes.linear, sizes.offset(1))
             base = CountSketch.keeping(
                 streams.child("linear"), first.columns, sizes.coordinates, sizes.shared
             )
-            chain = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
-            sketched.append(SketchedTerms(0, chain))
+            linear = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
+            sketched.append(SketchedTerms(0, linear))
         if sizes.sketched:
-            chain = PowerSketch.draw(
-                streams.child("powers"), first.columns, sizes.slices(), **options
-            )
+            chain = draw(streams.child("powers"), first.columns, sizes.slices(), **options)
             sketched.append(SketchedTerms(0, chain))
         if sizes.others:
             second = expansion.parts[1]
             slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
-            chain = PowerSketch.draw(streams.child("others"), second.columns, slices, **options)
+            chain = draw(streams.child("others"), second.columns, slices, **options)
             sketched.append(SketchedTerms(1, chain))
         monomials = {degree: Monomials.of(first.columns, degree) for degree in sizes.exact}
         return cls(expansion, sizes, monomials, tuple(sketched), preserve_norms)
@@ -168,7 +170,7 @@ class BoundStackedMap:
     """A stacked map for one format of rows."""
 
     map: StackedMap
-    chains: tuple[BoundPowerSketch, ...]
+    chains: tuple[BoundPowers, ...]
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""

@@ -22,6 +22,7 @@ from powersketch.native import (
     make_chain,
     padded_length,
 )
+from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, PairSketch, TensorSRHT
@@ -44,15 +45,6 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
 
 
 _ORDINARY_EXPONENT = 60
-
-
-@dataclass(frozen=True, eq=False)
-class RowFormat:
-    """What the rows to come look like."""
-
-    dtype: np.dtype[Any]
-    columns: int
-    sparse: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +100,11 @@ class PowerSketch:
         ones, positions = np.ones(length, dtype=np.int8), np.arange(length, dtype=np.int32)
         unused = TensorSRHT(length, length, PairSpec(ones, ones, positions, positions))
         return cls(base.columns, base, unused, all_powers({1: output}, length), preserve_norms)
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """The degrees in the order of the program's blocks."""
+        return self.program.degrees
 
     @property
     def leaf_length(self) -> int:
