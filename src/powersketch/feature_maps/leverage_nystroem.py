@@ -97,6 +97,8 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The relative jitter in use.
     seed_ : int
         The seed that all random numbers come from.
+    factor_ : ndarray of shape (n_components_, n_components_)
+        The lower triangular Cholesky factor Rᵀ of k(L, L), jitter included.
     n_components_ : int
         Number of features: `n_components`, or n_samples if that is smaller.
     certificate_ : powersketch.accuracy.Certificate
@@ -202,6 +204,30 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = validate_data(self, X, **_ACCEPTED, reset=False)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         return self._features.transform(X, threads, progress)
+
+    def kernel_columns(self, X: Any) -> Real:
+        """Return the kernel's values at the landmarks; features are these times a fixed matrix.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+
+        Returns
+        -------
+        C : ndarray of shape (n_samples, n_components_)
+            k(X, landmarks_), so that ``transform(X)`` is C R⁻¹ with R = ``factor_.T``. float32 if
+            rows are float32 and that is accurate enough for such a solve, else float64.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, **_ACCEPTED, reset=False)
+        return self._features.columns(X, thread_count(self.n_jobs))
+
+    @property
+    def factor_(self) -> Real:
+        """The lower triangular Cholesky factor Rᵀ of the landmarks' kernel matrix."""
+        check_is_fitted(self)
+        return self._features.solver.factor
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -59,27 +59,47 @@ class NystroemFeatures:
 
     def transform(self, X: Rows, threads: int = 1, progress: Progress | None = None) -> Real:
         """Return the features of every row, of the dtype of the rows."""
-        progress = progress or Progress("", X.shape[0], 0)
-        Z = np.empty((X.shape[0], self.landmarks.shape[0]), X.dtype)
-        dtype = Z.dtype if self.single else np.dtype(np.float64)
+        dtype = X.dtype if self.single else np.dtype(np.float64)
         solver, values = self.solver.astype(dtype), self._values()
 
-        def write(part: slice) -> slice:
+        def features(part: slice) -> Real:
             block = values(X[part], dtype)
             solver.solve(block)
-            _store(block, Z[part])
-            return part
+            return block
 
-        blocks = row_blocks(Z.shape[0], Z.shape[1], dtype, threads)
-        for part in ordered_map(write, blocks, threads):
-            progress.update(part.stop)
-        return Z
+        Z = np.empty((X.shape[0], self.landmarks.shape[0]), X.dtype)
+        return _collected(features, Z, dtype, threads, progress)
+
+    def columns(self, X: Rows, threads: int = 1) -> Real:
+        """Return k(x, L) of every row, in the precision that features are solved for."""
+        dtype = X.dtype if self.single else np.dtype(np.float64)
+        out, values = np.empty((X.shape[0], self.landmarks.shape[0]), dtype), self._values()
+        return _collected(lambda part: values(X[part], dtype), out, dtype, threads)
 
     def _values(self) -> Callable[[Rows, np.dtype[Any]], Real]:
         """Return the function from rows to their kernel values at the landmarks."""
         if is_sparse(self.landmarks) or 8 * self.landmarks.size <= _PREPARED_BYTES:
             return self.kernel_.columns(self.landmarks)
         return lambda rows, dtype: self.kernel_(rows, self.landmarks, dtype=dtype)
+
+
+def _collected(
+    compute: Callable[[slice], Real],
+    out: Real,
+    dtype: np.dtype[Any],
+    threads: int,
+    progress: Progress | None = None,
+) -> Real:
+    """Fill `out` with what is computed, in the given dtype, for one block of rows after another."""
+    progress = progress or Progress("", out.shape[0], 0)
+
+    def write(part: slice) -> slice:
+        _store(compute(part), out[part])
+        return part
+
+    for part in ordered_map(write, row_blocks(out.shape[0], out.shape[1], dtype, threads), threads):
+        progress.update(part.stop)
+    return out
 
 
 def _store(block: Real, features: Real) -> None:

@@ -13,6 +13,7 @@ from powersketch.execution import Progress
 from powersketch.kernel_ridge.choice import Budget, chosen_map
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.exact_mode import exact_solution
+from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, summed_map
 from powersketch.kernel_ridge.primal import (
     LEFT_OUT_ROWS,
     TrainingRows,
@@ -44,6 +45,7 @@ _FITTED = (
     "row_sketch_",
     "_solution",
     "_posterior",
+    "_summed",
 )
 _OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_")
 
@@ -52,6 +54,7 @@ class SketchedRidge(RidgeSettings):
     """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
 
     _solution: PrimalSolution | DualSolution | None
+    _summed: tuple[Any, NDArray[np.float64]]
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -126,9 +129,10 @@ class SketchedRidge(RidgeSettings):
             products = self.kernel_.product(X, solution.coef, self.X_fit_, n_jobs=self.n_jobs)
             return np.asarray(products + solution.intercept).astype(X.dtype, copy=False)
         values = np.empty((X.shape[0], *solution.intercept.shape), X.dtype)
-        for part in map_blocks(self.sketch_, X):
-            Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
-            values[part] = Z @ solution.coef.T + solution.intercept
+        feature_map, coef = self._summed
+        for part in map_blocks(feature_map, X):
+            Z = features_of(feature_map, X[part]).astype(np.float64, copy=False)
+            values[part] = Z @ coef.T + solution.intercept
         return values
 
     def _checked_new_rows(self, X: Any) -> Any:
@@ -171,7 +175,8 @@ class SketchedRidge(RidgeSettings):
             left_out=feature_blocks(feature_map, sample, silent),
         )
         warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
-        return {"statistics_": statistics, "_solution": solution}
+        summed = summed_map(feature_map, solution.coef)
+        return {"statistics_": statistics, "_solution": solution, "_summed": summed}
 
     def _dual_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
         kernel = exact_kernel(feature_map)
@@ -189,7 +194,11 @@ class SketchedRidge(RidgeSettings):
 
     def _statistics_of(self, feature_map: Any, rows: TrainingRows) -> RidgeStatistics:
         progress = Progress(type(self).__name__, rows.count, self.verbose)
-        return statistics_of_blocks(feature_blocks(feature_map, rows, progress))
+        columns = LandmarkColumns.of(feature_map)
+        if columns is None:
+            return statistics_of_blocks(feature_blocks(feature_map, rows, progress))
+        sums = statistics_of_blocks(feature_blocks(columns, rows, progress))
+        return columns.statistics_of_features(sums)
 
     def _solved(self) -> Any:
         """Return the solution; blocks that were added since the last one enter now."""
@@ -202,6 +211,7 @@ class SketchedRidge(RidgeSettings):
                 fit_intercept=self.fit_intercept,
                 left_out=iter(()),
             )
+            self._summed = summed_map(self.sketch_, self._solution.coef)
             warn_at_lower_end(self._solution.alpha, self._solution.alphas, stacklevel=4)
         return self._solution
 

@@ -16,7 +16,7 @@ from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 _VALUES = 50
 _DECADES = 10
 # Leverages come with rounding errors; one minus a leverage is not taken for less than this.
-_SMALLEST_SLACK = 1e-12
+SMALLEST_SLACK = 1e-12
 _COLUMNS_AT_A_TIME = 1024
 
 
@@ -121,7 +121,7 @@ class RegularisationPath:
         squares = self._squared_residuals_of(rotated, targets, inverses)
         constant = 1.0 / self.statistics.weight if self.fit_intercept else 0.0
         known = np.square(rotated, out=rotated) @ inverses + constant
-        slack = np.maximum(1.0 - weights[:, np.newaxis] * known, _SMALLEST_SLACK)
+        slack = np.maximum(1.0 - weights[:, np.newaxis] * known, SMALLEST_SLACK)
         return np.asarray(squares / slack**2)
 
     def _squared_residuals_of(

@@ -1,0 +1,96 @@
+"""Nyström features by their kernel values: sums over rows first, the triangular solve at the end.
+
+The features of a row are its kernel values at the landmarks times R⁻¹. Sums of products of values
+turn into those of features by R⁻¹ from both sides, which takes as much time as the features of a
+few thousand rows. Errors of rounding grow by it, so that it is done where R is well conditioned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
+from powersketch.feature_maps.triangular_rows import TriangularRows
+from powersketch.kernel_ridge.statistics import RidgeStatistics
+from powersketch.random_streams import RandomStreams
+
+# Of the sums, relative to the trace of the features' Gram matrix; as good as sums of features are.
+_LARGEST_ROUNDING_ERROR = 1e-10
+_PROBES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkColumns:
+    """A fitted Nyström map, to be summed up by its kernel values."""
+
+    feature_map: LeverageNystroem
+    solver: TriangularRows
+
+    @classmethod
+    def of(cls, feature_map: Any) -> LandmarkColumns | None:
+        """Return them if the map is one of landmarks that are far from dependent, else None."""
+        if not isinstance(feature_map, LeverageNystroem):
+            return None
+        solver = TriangularRows.of(feature_map.factor_)
+        return cls(feature_map, solver) if _well_conditioned(solver) else None
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the kernel's values at the landmarks."""
+        return self.feature_map.kernel_columns(X)
+
+    def statistics_of_features(self, columns: RidgeStatistics) -> RidgeStatistics:
+        """Turn the statistics of kernel values into those of features."""
+        gram = np.array(columns.gram, order="C")
+        for _ in range(2):  # from both sides
+            self.solver.solve(gram)
+            gram = np.ascontiguousarray(gram.T)
+        # Both triangles hold the same but for rounding errors.
+        gram += gram.T.copy()
+        gram *= 0.5
+        cross = columns.cross.reshape(columns.cross.shape[0], -1)
+        return replace(
+            columns,
+            feature_mean=self._solved(columns.feature_mean[np.newaxis])[0],
+            gram=np.asfortranarray(gram),
+            cross=self._solved(cross.T).T.reshape(columns.cross.shape),
+        )
+
+    def coefficients(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn coefficients of features, of shape (m,) or (t, m), into those of kernel values."""
+        solved = linalg.solve_triangular(
+            self.solver.factor, coef.T, trans=1, lower=True, check_finite=False
+        )
+        return np.ascontiguousarray(solved.T)
+
+    def _solved(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        rows = np.array(rows, order="C")
+        self.solver.solve(rows)
+        return rows
+
+
+def summed_map(feature_map: Any, coef: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+    """Return the cheapest map whose features give predictions, and their coefficients."""
+    columns = LandmarkColumns.of(feature_map)
+    return (feature_map, coef) if columns is None else (columns, columns.coefficients(coef))
+
+
+def _well_conditioned(solver: TriangularRows) -> bool:
+    """Tell whether R⁻¹ from both sides leaves rounding errors small.
+
+    An error of relative size ε in every entry of a Gram matrix with diagonal g becomes one of size
+    up to ε g tr(K⁻¹) in that of the features, whose trace is that of K. The trace of the inverse is
+    estimated from its products with normal vectors.
+    """
+    size = solver.factor.shape[0]
+    normal = RandomStreams(0, "kernel-ridge/conditioning").normal("probes", _PROBES * size)
+    rows = normal.reshape(_PROBES, size)
+    solver.solve(rows)
+    trace_of_inverse = float(np.mean(np.einsum("ij,ij->i", rows, rows)))
+    diagonal = np.einsum("ij,ij->i", solver.factor, solver.factor)
+    rounding = float(np.finfo(np.float64).eps) * float(diagonal.max()) * trace_of_inverse
+    return bool(rounding <= _LARGEST_ROUNDING_ERROR)
