@@ -18,8 +18,9 @@ PARTS = {
     "solvers": ("solver_accuracy", "solver_speed", "algorithm_2"),
     "ridge": ("ridge_row_sketch", "ridge_memory", "ridge_path", "ridge_prediction"),
     "certificates": ("certificates", "automatic_sizes"),
+    "comparison": ("power_methods_speed", "comparison", "table1", "published"),
 }
-WITHOUT_IMAGES = ("speed", "accuracy", "memory", "import")
+WITHOUT_IMAGES = ("speed", "accuracy", "memory", "import", "comparison")
 
 
 def main() -> None:
