@@ -25,6 +25,7 @@ PUBLIC = [
     "SketchedKernelRidgeClassifier",
     "__version__",
     "accuracy",
+    "compare",
     "kernels",
     "solve_kernel_system",
     "solvers",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from powersketch import accuracy, kernels, solvers
+    from powersketch.comparison import compare
     from powersketch.feature_maps.arc_cosine import ArcCosineSketch
     from powersketch.feature_maps.dot_product import DotProductSketch
     from powersketch.feature_maps.gaussian import GaussianSketch
@@ -28,6 +29,7 @@ __all__ = [
     "SketchedKernelRidgeClassifier",
     "__version__",
     "accuracy",
+    "compare",
     "kernels",
     "solve_kernel_system",
     "solvers",
@@ -46,6 +48,7 @@ _MODULES = {
     "SketchPreconditioner": "kernel_systems.preconditioner",
     "SketchedKernelRidge": "kernel_ridge.regressor",
     "SketchedKernelRidgeClassifier": "kernel_ridge.classifier",
+    "compare": "comparison",
     "solve_kernel_system": "kernel_systems.solve",
 }
 _SUBPACKAGES = ("accuracy", "kernels", "solvers")

@@ -45,9 +45,19 @@ FIXED: dict[str, list[float]] = {
         1.4527938582648878,
         -4.670602141294111,
     ],
+    "rademacher": [
+        -5.303300858899106,
+        -4.596194077712559,
+        1.7677669529663687,
+        2.474873734152916,
+        5.303300858899106,
+        -1.7677669529663687,
+        -1.0606601717798212,
+        1.0606601717798212,
+    ],
 }
 # Sums in the order of the columns, with no transform: CSR rows give the bits of dense rows.
-SAME_BITS_OF_CSR = {"countsketch", "osnap", "gaussian"}
+SAME_BITS_OF_CSR = {"countsketch", "osnap", "gaussian", "rademacher"}
 
 # The variance of ⟨Tx, Ty⟩ from a = ⟨x,y⟩², N = ‖x‖²‖y‖², f = Σ xᵢ²yᵢ², the padded columns and size.
 Law = Callable[[float, float, float, int, int], float]
@@ -56,6 +66,7 @@ VARIANCE: dict[str, Law] = {
     "countsketch": lambda a, N, f, _, m: (N + a - 2 * f) / m,
     "osnap": lambda a, N, f, _, m: (N + a - 2 * f) / m,
     "gaussian": lambda a, N, _f, _d, m: (N + a) / m,
+    "rademacher": lambda a, N, f, _, m: (N + a - 2 * f) / m,
 }
 
 sketches = pytest.mark.parametrize("name", BASE_SKETCHES)

@@ -1,7 +1,9 @@
 """Base sketches T and pair sketches S, each kind behind a registry by name."""
 
 from powersketch.sketches._operators import BaseSketch, PairSketch
+from powersketch.sketches.complex_projections import ComplexProjection, complex_projection
 from powersketch.sketches.gaussian import GaussianProjection
+from powersketch.sketches.rademacher import Rademacher
 from powersketch.sketches.scatter import OSNAP, CountSketch
 from powersketch.sketches.srht import SRHT
 from powersketch.sketches.structured_normal import StructuredNormal
@@ -13,6 +15,7 @@ BASE_SKETCHES: dict[str, type[BaseSketch]] = {
     "countsketch": CountSketch,
     "osnap": OSNAP,
     "gaussian": GaussianProjection,
+    "rademacher": Rademacher,
 }
 PAIR_SKETCHES: dict[str, type[PairSketch]] = {
     "tensor_srht": TensorSRHT,
@@ -25,10 +28,13 @@ __all__ = [
     "PAIR_SKETCHES",
     "SRHT",
     "BaseSketch",
+    "ComplexProjection",
     "CountSketch",
     "GaussianProjection",
     "PairSketch",
+    "Rademacher",
     "StructuredNormal",
     "TensorSRHT",
     "TensorSketch",
+    "complex_projection",
 ]

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
+from powersketch import native
 from powersketch.native import Real
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches._operators import check_columns
@@ -30,6 +29,5 @@ class TensorSketch:
     def apply(self, A: Real, B: Real, *, threads: int = 1) -> Real:
         """Return S(a ⊗ b) for every pair of rows."""
         check_columns("tensor_sketch", A.shape[1], self.length)
-        spectrum = np.fft.rfft(self.first.apply(A, threads=threads), axis=1)
-        spectrum = spectrum * np.fft.rfft(self.second.apply(B, threads=threads), axis=1)
-        return np.fft.irfft(spectrum, n=self.size, axis=1).astype(A.dtype, copy=False)
+        first, second = self.first.apply(A, threads=threads), self.second.apply(B, threads=threads)
+        return native.convolve(first, second, threads=threads)

@@ -1,0 +1,244 @@
+"""``powersketch compare``: options, output, errors, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import normalize
+from typer.testing import CliRunner
+
+import powersketch
+from powersketch.cli.main import app, main
+from powersketch.cli.options import bytes_of
+from powersketch.kernels import ArcCosine, Gaussian, Kernel, Polynomial
+from tests.comparison.measured_rows import failing_method, unit_rows
+
+QUICK = ["--components", "4,8", "--seeds", "1", "--methods", "power,nystroem", "--seed", "0"]
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file of rows in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "rows.npy", 2.0 * unit_rows(40))
+    return "rows.npy"
+
+
+def figures(arguments: list[str]) -> dict[str, Any]:
+    """Run the command and return what it wrote as JSON."""
+    assert main(["compare", *arguments, "--json", "figures.json"]) == 0
+    found: dict[str, Any] = json.loads(Path("figures.json").read_text(encoding="utf-8"))
+    return found
+
+
+def without_times(found: dict[str, Any]) -> dict[str, Any]:
+    found["exact"].pop("seconds")
+    for measured in found["measurements"]:
+        for name in ("fit_seconds", "transform_seconds", "transform_bytes", "memory_bytes"):
+            measured.pop(name)
+    return found
+
+
+def test_the_table_the_best_method_and_the_page(file: str) -> None:
+    result = CliRunner().invoke(app, ["compare", file, *QUICK])
+    assert result.exit_code == 0
+    table = [line for line in result.stdout.splitlines() if line.startswith("│")]
+    assert len(table) == 4
+    assert "Polynomial(degree=2, gamma=1.0, coef0=0.0) on 40 × 7" in result.stdout
+    assert "Best: " in result.stdout
+    assert "The page is rows-comparison.html." in result.stdout
+    page = Path("rows-comparison.html").read_text(encoding="utf-8")
+    assert "<html" in page
+    assert "nystroem" in page
+    assert sorted(os.listdir()) == ["rows-comparison.html", "rows.npy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kernel"),
+    [
+        ([], Polynomial()),
+        (["--degree", "4", "--gamma", "0.5", "--coef0", "1"], Polynomial(4, 0.5, 1.0)),
+        (["--kernel", "gaussian", "--gamma", "2"], Gaussian(2.0)),
+        (["--kernel", "arc-cosine", "--order", "0", "--depth", "2"], ArcCosine(0, 2)),
+    ],
+)
+def test_the_same_as_the_function(file: str, options: list[str], kernel: Kernel) -> None:
+    expected = powersketch.compare(
+        np.load(file),
+        kernel,
+        methods=["power", "nystroem"],
+        components=[4, 8],
+        seeds=1,
+        pilot_rows=20,
+        random_state=0,
+    )
+    found = figures([file, *QUICK, "--rows", "20", *options])
+    assert without_times(found) == without_times(expected.to_dict())
+
+
+def test_gamma_scale(file: str) -> None:
+    gamma = 1.0 / (7 * np.load(file).var())
+    for options in (["--kernel", "gaussian"], ["--gamma", "scale"]):
+        kernel = figures([file, *QUICK, *options])["kernel"]
+        assert float(kernel.partition("gamma=")[2].split(",")[0].rstrip(")")) == pytest.approx(
+            gamma
+        )
+
+
+def test_normalized_rows_without_the_target(file: str) -> None:
+    X = np.load(file)
+    np.savetxt("rows.csv", X, delimiter=",", header="a,b,c,d,e,f,g", comments="")
+    np.save("unit.npy", normalize(X[:, :6]))
+    one = figures(["rows.csv", *QUICK, "--normalize", "--target", "g"])
+    two = figures(["unit.npy", *QUICK])
+    assert one["data_shape"] == two["data_shape"] == [40, 6]
+    assert one["measurements"][0]["frobenius"] == pytest.approx(
+        two["measurements"][0]["frobenius"], rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("100", 100), ("2k", 2048), ("500M", 500 * 2**20), ("1.5 GiB", 3 * 2**29), ("1tb", 2**40)],
+)
+def test_amounts_of_memory(text: str, amount: int) -> None:
+    assert bytes_of(text) == amount
+
+
+def test_budgets(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = figures([file, *QUICK, "--budget-seconds", "60", "--budget-memory", "1.5G"])
+    assert (found["time_budget"], found["memory_budget"]) == (60.0, 3 * 2**29)
+    assert "within 60 s for 40 rows and 1.5 GiB for 40 rows." in capsys.readouterr().out
+    figures([file, *QUICK, "--budget-memory", "100"])
+    assert "Best: memory_bytes=100 is too little" in capsys.readouterr().out
+
+
+def test_a_failed_method_is_listed(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", file, "--components", "64", "--methods", "power,nystroem"]
+    assert main(arguments) == 0
+    assert "nystroem with 64 components failed: it has 20 features only" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.npy"], "nothing.npy is not a file"),
+        (["rows.npy", "--methods", "powr"], "method 'powr' is unknown; those for Polynomial"),
+        (["rows.npy", "--methods", "fourier"], "cannot do Polynomial"),
+        (["rows.npy", "--kernel", "linear"], "linear"),
+        (["rows.npy", "--kernel", "gaussian", "--degree", "3"], "gaussian kernel has no degree"),
+        (["rows.npy", "--degree", "0"], "degree=0 is out of range"),
+        (["rows.npy", "--gamma", "wide"], "gamma=wide is neither a number nor scale"),
+        (["rows.npy", "--components", "8,many"], "components has 'many'"),
+        (["rows.npy", "--components", ","], "components is empty"),
+        (["rows.npy", "--seeds", "0"], "seeds=0"),
+        (["rows.npy", "--seeds", "x"], "seeds"),
+        (["rows.npy", "--jobs", "0"], "n_jobs=0"),
+        (["rows.npy", "--budget-memory", "much"], "budget-memory=much"),
+        (["rows.npy", "--budget-memory", "3KM"], "budget-memory=3KM"),
+        (["rows.npy", "--html", "no/where.html"], "nothing can be written to no"),
+        (["rows.npy", "--json", "."], "is a folder"),
+        (["rows.npy", "--nonsense"], "No such option"),
+        ([], "Missing argument"),
+        (["bad.npy"], "NaN"),
+    ],
+)
+def test_errors_are_one_line(
+    file: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save("bad.npy", np.full((9, 2), np.nan))
+    assert main(["compare", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert sorted(os.listdir()) == ["bad.npy", "rows.npy"]
+
+
+def test_an_interruption_prints_and_writes_what_is_finished(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing_method(monkeypatch, "slow", KeyboardInterrupt())
+    arguments = ["compare", file, *QUICK, "--methods", "power,slow", "--json", "figures.json"]
+    assert main(arguments) == 130
+    out = capsys.readouterr().out
+    assert "The comparison was interrupted" in out
+    assert "Best: power with 4 components" in out
+    found = json.loads(Path("figures.json").read_text(encoding="utf-8"))
+    assert found["complete"] is False
+    assert [measured["method"] for measured in found["measurements"]] == ["power"]
+    assert Path("rows-comparison.html").is_file()
+
+
+def test_an_interruption_before_anything_is_finished(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("powersketch.comparison.comparing.divided_rows", interrupted)
+    assert main(["compare", file, *QUICK]) == 130
+    assert os.listdir() == ["rows.npy"]
+
+
+def test_faults_of_our_own_are_not_hidden(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any, **named: Any) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("powersketch.comparison.comparing.divided_rows", broken)
+    with pytest.raises(RuntimeError, match="a fault"):
+        main(["compare", file, *QUICK])
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [(200, ""), (80, "transform, kind, fit, pencil"), (40, "transform, kind, fit, pencil, memory")],
+)
+def test_narrow_terminals_get_fewer_columns(
+    file: str, width: int, left_out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = CliRunner().invoke(app, ["compare", file, *QUICK]).stdout
+    assert ("Not shown for want of room: " in out) == bool(left_out)
+    assert left_out in out
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"powersketch {powersketch.__version__}\n"
+    assert main(["--help"]) == 0
+    assert "compare" in capsys.readouterr().out
+    assert main(["compare", "--help"]) == 0
+    text = capsys.readouterr().out
+    for option in ("--kernel", "--components", "--budget-seconds", "--html", "--normalize"):
+        assert option in text
+
+
+def test_help_is_quick_to_load() -> None:
+    """Nothing that takes long is loaded to say what the command can do."""
+    code = "import sys, powersketch.cli.main; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert not {"numpy", "scipy", "sklearn"} & set(result.stdout.split())
+
+
+def test_in_a_process_of_its_own(file: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment["PYTHONIOENCODING"] = "ascii"
+    command = [sys.executable, "-m", "powersketch", "compare", file, *QUICK]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "Best: " in result.stdout
+    assert Path("rows-comparison.html").is_file()
+    assert result.stderr == ""
