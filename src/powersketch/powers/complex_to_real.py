@@ -1,0 +1,249 @@
+"""Complex-to-real sketches: products of complex projections, their parts as real features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch import native
+from powersketch.execution import ordered_map
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.powers.methods import RowFormat
+from powersketch.powers.programs import Slice
+from powersketch.powers.scaled_numbers import Scaled
+from powersketch.powers.unit_rows import UnitRows, to_one, unit_rows
+from powersketch.random_streams import RandomStreams
+from powersketch.sketches import ComplexProjection, complex_projection
+
+# Running products, a factor and what multiplies them shall stay in a core's own cache.
+_CACHE_BYTES = 1 << 20
+_ARRAYS_AT_ONCE = 5
+_LANES = 16  # rows that the transforms process side by side
+# Coordinates of rows are at most one, so a factor is at most their number: four factors stay in
+# the range of float32.
+_FACTORS_BETWEEN_RESCALINGS = 4
+
+
+@dataclass(frozen=True)
+class Block:
+    """Product features first … first + features become the output columns of a degree."""
+
+    degree: int
+    first: int
+    output: Slice
+
+    @property
+    def features(self) -> int:
+        """The number of product features; if the columns are odd, the last one gives only one."""
+        return -(-self.output.size // 2)
+
+    @property
+    def stop(self) -> int:
+        """One past the last product feature."""
+        return self.first + self.features
+
+    def columns_of(self, real: Real, imaginary: Real) -> Real:
+        """Return the real parts, then the imaginary parts, of the block's product features.
+
+        The odd one gives the real part of e^(iπ/4) Φ, which for a row of one non-zero coordinate is
+        never zero, as that of Φ can be.
+        """
+        real, imaginary = real[:, self.first : self.stop], imaginary[:, self.first : self.stop]
+        columns = np.empty((len(real), self.output.size), dtype=real.dtype)
+        columns[:, : self.features] = real
+        columns[:, self.features :] = imaginary[:, : self.output.size // 2]
+        if self.output.size % 2:
+            turned = (real[:, -1] - imaginary[:, -1]) * real.dtype.type(math.sqrt(0.5))
+            columns[:, self.features - 1] = turned
+        return columns
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexToReal:
+    """Sketches of some powers of rows by complex product features Φ = W₁u ∘ … ∘ W_l u [WOF23].
+
+    The real and imaginary parts of Φ are the features: E Re⟨Φ(u), Φ(v)⟩ = ⟨u, v⟩^l, and as the
+    squares of W's entries have mean zero, each part contributes one half of that. Blocks of
+    different degrees have product features of their own; these lie in the order of falling
+    degrees, so that the factor W_t is needed for the first few of them only.
+
+    Attributes
+    ----------
+    columns : int
+        The length of u.
+    blocks : tuple of Block
+        Which product features belong to which degree.
+    factors : tuple of ComplexProjection
+        W₁, W₂, … up to the highest degree.
+    preserve_norms : bool
+        Whether every block is rescaled to the exact norm of its power.
+    """
+
+    columns: int
+    blocks: tuple[Block, ...]
+    factors: tuple[ComplexProjection, ...]
+    preserve_norms: bool
+
+    @classmethod
+    def draw(
+        cls,
+        streams: RandomStreams,
+        columns: int,
+        outputs: Mapping[int, Slice],
+        *,
+        internal: int,
+        base_sketch: str,
+        preserve_norms: bool,
+    ) -> ComplexToReal:
+        """Sample the factors; each of them is independent of the others."""
+        blocks: list[Block] = []
+        for degree in sorted(outputs, reverse=True):
+            blocks.append(Block(degree, blocks[-1].stop if blocks else 0, outputs[degree]))
+        factors = []
+        for step in range(1, max(outputs) + 1):
+            needed = max(block.stop for block in blocks if block.degree >= step)
+            branch = streams.child(f"factor/{step}")
+            factors.append(complex_projection(base_sketch, branch, columns, needed, internal))
+        return cls(columns, tuple(blocks), tuple(factors), preserve_norms)
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """The degrees in the order of the blocks."""
+        return tuple(block.degree for block in self.blocks)
+
+    def literal_factor(self, degree: int) -> float:
+        """Return √(2 / columns of the block): a column has half the second moment of Φ."""
+        block = self.blocks[self.degrees.index(degree)]
+        return math.sqrt(2.0 / block.output.size)
+
+    def bind(self, rows: RowFormat, direction: NDArray[np.float64] | None) -> BoundComplexToReal:
+        """Make the sketch ready for rows of one format and, maybe, a shift along a direction.
+
+        The rows may have fewer columns than the sketch, whose further columns are then reached
+        through the direction only.
+        """
+        if not rows.sparse or direction is None:
+            return BoundComplexToReal(self, direction, None)
+        row = np.ascontiguousarray(direction[None, :], dtype=np.float64)
+        images = [
+            tuple(part.astype(rows.dtype) for part in factor.apply(row)) for factor in self.factors
+        ]
+        return BoundComplexToReal(self, direction, tuple((real, im) for real, im in images))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundComplexToReal:
+    """A complex-to-real sketch for one format of rows.
+
+    A shift is added to dense rows themselves. Sparse ones would not stay sparse: to their
+    projections it adds the projections of the direction, which `images` holds.
+    """
+
+    sketch: ComplexToReal
+    direction: NDArray[np.float64] | None
+    images: tuple[tuple[Real, Real], ...] | None
+
+    def apply(
+        self,
+        X: Rows,
+        row_scale: NDArray[np.float64],
+        row_shift: NDArray[np.float64] | None,
+        block_scales: NDArray[np.float64],
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the features of every row into `out`; False if one overflows its dtype."""
+        step = self._rows_at_once(X)
+        parts = [slice(start, start + step) for start in range(0, X.shape[0], step)]
+
+        def write(part: slice) -> bool:
+            shift = None if row_shift is None else row_shift[part]
+            rows = unit_rows(X[part], row_scale[part], shift, self.direction)
+            return self._write(rows, block_scales[part], out[part])
+
+        # A list, as every part has to be written even if one of them overflows.
+        return all(list(ordered_map(write, parts, threads)))
+
+    def _rows_at_once(self, X: Rows) -> int:
+        width = _ARRAYS_AT_ONCE * self.sketch.blocks[-1].stop
+        if not is_sparse(X):
+            width = max(width, self.sketch.columns)
+        rows: int = _CACHE_BYTES // (width * X.dtype.itemsize)
+        return max(rows // _LANES, 1) * _LANES
+
+    def _write(self, rows: UnitRows, block_scales: NDArray[np.float64], out: Real) -> bool:
+        """Multiply factor after factor, and write every block as soon as its degree is there."""
+        fits, last = True, len(self.sketch.factors)
+        real, imaginary = self._projection(rows, 0)
+        track = rows.exponent.copy()
+        for degree in range(1, last + 1):
+            for column, block in enumerate(self.sketch.blocks):
+                if block.degree == degree:
+                    values, scales = block.columns_of(real, imaginary), block_scales[:, column]
+                    fits &= self._write_block(values, block.output, scales, track, out)
+            if degree == last:
+                break
+            factor = self._projection(rows, degree)
+            real, imaginary = _product(real, imaginary, *factor)
+            track += rows.exponent
+            if degree % _FACTORS_BETWEEN_RESCALINGS == 0:
+                track += _rescale(real, imaginary)
+        return fits
+
+    def _projection(self, rows: UnitRows, index: int) -> tuple[Real, Real]:
+        real, imaginary = self.sketch.factors[index].apply(rows.values)
+        if rows.shift is not None and self.images is not None:
+            for part, image in zip((real, imaginary), self.images[index], strict=True):
+                part += rows.shift[:, None] * image
+        return real, imaginary
+
+    def _write_block(
+        self,
+        values: Real,
+        output: Slice,
+        scales: NDArray[np.float64],
+        track: NDArray[np.int64],
+        out: Real,
+    ) -> bool:
+        """Write a block whose true values are `values` · 2^track; False if it overflows."""
+        factor, exponent = to_one(np.abs(values).max(axis=1), values.dtype)
+        values *= factor.astype(values.dtype)[:, None]
+        squares, _ = native.row_moments(values, np.zeros(output.size))
+        norms = np.sqrt(squares)
+        if self.sketch.preserve_norms:
+            scaling = np.divide(scales, norms, out=np.zeros_like(norms), where=norms > 0)
+        else:
+            scaled = Scaled.of(scales).times_power_of_two(track + exponent).to_float()
+            scaling = np.where(norms > 0, scaled, 0.0)
+        columns = slice(output.offset, output.offset + output.size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.multiply(values, scaling.astype(out.dtype)[:, None], out=out[:, columns])
+            return bool(np.all(scaling * np.maximum(norms, 1.0) <= np.finfo(out.dtype).max))
+
+
+def _product(real: Real, imaginary: Real, a: Real, b: Real) -> tuple[Real, Real]:
+    """Multiply the first product features by a + bi, in place; return what was multiplied.
+
+    NumPy's complex product may be fused on some processors: its bits would depend on these.
+    """
+    real, imaginary = real[:, : a.shape[1]], imaginary[:, : a.shape[1]]
+    crossed = real * b
+    b *= imaginary
+    real *= a
+    real -= b
+    imaginary *= a
+    imaginary += crossed
+    return real, imaginary
+
+
+def _rescale(real: Real, imaginary: Real) -> NDArray[np.int64]:
+    """Bring rows of product features near one by powers of two; return their exponents."""
+    largest = np.maximum(np.abs(real).max(axis=1), np.abs(imaginary).max(axis=1))
+    factor, exponent = to_one(largest, real.dtype)
+    for part in (real, imaginary):
+        part *= factor.astype(part.dtype)[:, None]
+    return exponent

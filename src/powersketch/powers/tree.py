@@ -1,0 +1,284 @@
+"""The tree of [AKK+20]: x^⊗p sketched by independent sketches at every leaf and every node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch import native
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.parameters import checked_integer
+from powersketch.powers.methods import RowFormat
+from powersketch.powers.programs import Slice
+from powersketch.powers.repeated_squaring import extreme_power, times_rows
+from powersketch.powers.tree_steps import Span, Step, halves, level, tree_steps
+from powersketch.random_streams import RandomStreams
+from powersketch.sketches import BASE_SKETCHES, BaseSketch, TensorSRHT
+
+Vector = NDArray[np.float64]
+
+# A tree has a leaf and a node for every degree.
+_HIGHEST_DEGREE = 2048
+# So many bytes of rows are taken at a time: few enough for the vectors of a node to stay in cache,
+# and enough for a call to be worth its overhead.
+_BLOCK_BYTES = 1 << 19
+_FEWEST_ROWS = 16
+_ROWS = "rows"  # the name of the shift of leaves that are the rows themselves
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSketch:
+    """Sketches of some powers of the rows of a matrix, by one binary tree [AKK+20].
+
+    T of every leaf and S of every node are independent of each other. So the features of a degree
+    are unbiased, unless norms are preserved. Degrees share leaves and inner nodes, but each has a
+    last S of its own: its sampling errors are independent of those of the others. The features of
+    a degree depend on the streams, the internal length and their number, and not on which other
+    degrees there are.
+
+    Attributes
+    ----------
+    columns : int
+        The length of the longest row.
+    internal : int
+        The length of intermediate powers.
+    outputs : mapping of int to Slice
+        The size and the first column of every degree's features. Where a slice starts does not
+        matter here: no two degrees have rows of a last S in common.
+    steps : tuple of Step
+        The order of evaluation.
+    bases : mapping of str to BaseSketch
+        T of the leaves by name. A leaf that is not there keeps the row as it is: where the
+        internal length holds the padded row, T could only lose something, and the two factors of
+        S have independent signs of their own.
+    pairs : mapping of str to TensorSRHT
+        S of the nodes by name.
+    preserve_norms : bool
+        Whether every power is rescaled to its exact norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.powers import RowFormat, Slice, TreeSketch
+    >>> from powersketch.random_streams import RandomStreams
+    >>> sketch = TreeSketch.draw(
+    ...     RandomStreams(7),
+    ...     columns=3,
+    ...     outputs={5: Slice(0, 8, 0)},
+    ...     internal=16,
+    ...     base_sketch="srht",
+    ...     preserve_norms=True,
+    ... )
+    >>> x, norm = np.array([[0.6, 0.0, -0.8]]), np.ones((1, 1))
+    >>> features = np.empty((1, 8))
+    >>> bound = sketch.bind(RowFormat(x.dtype, columns=3, sparse=False), None)
+    >>> bound.apply(x, np.ones(1), None, norm, features, threads=1)
+    True
+    >>> round(float(features[0] @ features[0]), 12)
+    1.0
+    """
+
+    columns: int
+    internal: int
+    outputs: Mapping[int, Slice]
+    steps: tuple[Step, ...]
+    bases: Mapping[str, BaseSketch]
+    pairs: Mapping[str, TensorSRHT]
+    preserve_norms: bool
+
+    @classmethod
+    def draw(
+        cls,
+        streams: RandomStreams,
+        columns: int,
+        outputs: Mapping[int, Slice],
+        *,
+        internal: int,
+        base_sketch: str,
+        preserve_norms: bool,
+    ) -> TreeSketch:
+        """Sample T of every leaf and S of every node that the degrees in `outputs` need."""
+        for degree in outputs:
+            checked_integer(
+                "degree",
+                degree,
+                1,
+                _HIGHEST_DEGREE,
+                remedy='a tree has as many leaves; method="power" takes any degree',
+            )
+        bases: dict[str, BaseSketch] = {}
+        pairs: dict[str, TensorSRHT] = {}
+        steps = tree_steps(outputs)
+        for step in steps:
+            size = internal if step.degree is None else outputs[step.degree].size
+            height, own = level(step.span), streams.child(step.operator)
+            if height and step.operator not in pairs:
+                length = min(columns, internal) if height == 1 else internal
+                pairs[step.operator] = TensorSRHT.draw(own, length, size)
+            elif not height and size < columns:
+                bases[step.operator] = BASE_SKETCHES[base_sketch].draw(own, columns, size)
+        return cls(columns, internal, dict(outputs), steps, bases, pairs, preserve_norms)
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """The degrees in ascending order."""
+        return tuple(sorted(self.outputs))
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the leaves below nodes are the rows themselves."""
+        return self.columns <= self.internal
+
+    def literal_factor(self, degree: int) -> float:
+        """Return 1: the last S of a degree is scaled for the rows it has."""
+        del degree
+        return 1.0
+
+    def bind(self, rows: RowFormat, direction: Vector | None) -> BoundTreeSketch:
+        """Make the sketch ready for rows of one format and, maybe, a shift along a direction."""
+        shifts: dict[str, Real] = {}
+        if direction is not None and not self.keeps_rows:
+            row = np.ascontiguousarray(direction[None, :], dtype=np.float64)
+            shifts = {name: T.apply(row)[0].astype(rows.dtype) for name, T in self.bases.items()}
+        elif direction is not None:
+            shifts = {_ROWS: direction.astype(rows.dtype)}
+        return BoundTreeSketch(self, rows.dtype, shifts)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundTreeSketch:
+    """A tree for one dtype, with what every T makes of the direction of the shift."""
+
+    sketch: TreeSketch
+    dtype: np.dtype[Any]
+    shifts: Mapping[str, Real]
+
+    def apply(
+        self,
+        X: Rows,
+        row_scale: Vector,
+        row_shift: Vector | None,
+        block_scales: Vector,
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the features of every row into `out`; False if one overflows its dtype."""
+        fits = True
+        for part in self._parts(X, threads):
+            shift = None if row_shift is None else row_shift[part].astype(self.dtype)
+            rows = self._scaled_rows(X[part], row_scale[part], shift)
+            evaluation = _Evaluation(self, rows, shift, threads)
+            # What leaves the range of the dtype is looked for, and told by the result.
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                fits &= evaluation.write(block_scales[part], out[part])
+        return fits
+
+    def _parts(self, X: Rows, threads: int) -> Iterator[slice]:
+        """Cut the rows into blocks that stay in cache with their vectors."""
+        longest = self.sketch.internal if is_sparse(X) else max(X.shape[1], self.sketch.internal)
+        rows = threads * max(_BLOCK_BYTES // (longest * self.dtype.itemsize), _FEWEST_ROWS)
+        return (slice(start, start + rows) for start in range(0, X.shape[0], rows))
+
+    def _scaled_rows(self, X: Rows, row_scale: Vector, shift: Real | None) -> Rows:
+        """Return what the leaves are applied to: u itself, or its part without the shift."""
+        power = extreme_power(row_scale, self.dtype)
+        if np.any(power != 1.0):
+            X, row_scale = times_rows(X, power), row_scale / power
+        X = times_rows(X, row_scale)
+        if not self.sketch.keeps_rows:
+            return X
+        # Rows as short as this take no more memory than a vector of the tree, dense or not.
+        dense: Real = X.toarray() if is_sparse(X) else X
+        if dense.shape[1] < self.sketch.columns:
+            dense = np.pad(dense, ((0, 0), (0, self.sketch.columns - dense.shape[1])))
+        if shift is not None:
+            dense += shift[:, None] * self.shifts[_ROWS]
+        return dense
+
+
+@dataclass(frozen=True, eq=False)
+class _Power:
+    """Rows whose true values are `values` times `track`; the norms of `values` stay near one."""
+
+    values: Real
+    track: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """The tree on a block of rows."""
+
+    bound: BoundTreeSketch
+    rows: Rows
+    shift: Real | None
+    threads: int
+
+    def write(self, block_scales: Vector, out: Real) -> bool:
+        """Take all steps, and write features as soon as they are there; False on overflow."""
+        sketch, powers, fits = self.bound.sketch, dict[Span, _Power](), True
+        block = 0
+        for step in sketch.steps:
+            power = self._power(step, powers)
+            for span in step.finished:
+                del powers[span]
+            if step.degree is None:
+                powers[step.span] = power
+                continue
+            cut = sketch.outputs[step.degree]
+            columns = out[:, cut.offset : cut.offset + cut.size]
+            fits &= self._write_block(power, block_scales[:, block], columns)
+            block += 1
+        return fits
+
+    def _power(self, step: Step, powers: Mapping[Span, _Power]) -> _Power:
+        if not level(step.span):
+            return _Power(self._leaf(step.operator), np.ones(self.rows.shape[0]))
+        left, right = (powers[half] for half in halves(step.span))
+        S = self.bound.sketch.pairs[step.operator]
+        values = S.apply(left.values, right.values, threads=self.threads)
+        power = _Power(values, left.track * right.track)
+        # A product of four vectors of norms near one is far from the limits of any dtype.
+        ordinary = level(step.span) % 2 == 1 or step.degree is not None
+        return power if ordinary else self._normalised(power)
+
+    def _leaf(self, name: str) -> Real:
+        T = self.bound.sketch.bases.get(name)
+        leaf: Real = self.rows if T is None else T.apply(self.rows, threads=self.threads)
+        if self.shift is not None and name in self.bound.shifts:
+            leaf += self.shift[:, None] * self.bound.shifts[name]
+        return leaf
+
+    def _normalised(self, power: _Power) -> _Power:
+        """Divide by the norms.
+
+        S is linear in each factor, so that nothing but the track of later powers depends on it;
+        where norms are preserved, it is therefore enough that features get the exact one.
+        """
+        values, norms = power.values, self._norms(power.values)
+        values *= _ratio_or_zero(np.ones_like(norms), norms).astype(values.dtype)[:, None]
+        return _Power(values, power.track * norms)
+
+    def _norms(self, values: Real) -> Vector:
+        squares, _ = native.row_moments(values, np.zeros(values.shape[1]), threads=self.threads)
+        return np.sqrt(squares)
+
+    def _write_block(self, power: _Power, scales: Vector, out: Real) -> bool:
+        """Write one degree's features; False if one of them overflows."""
+        values = power.values
+        norms = self._norms(values)
+        if self.bound.sketch.preserve_norms:
+            factor = _ratio_or_zero(scales, norms)
+        else:
+            factor = np.where(norms > 0, scales * power.track, 0.0)
+        sizes = np.abs(factor) * np.maximum(norms, 1.0)
+        np.multiply(values, factor.astype(out.dtype)[:, None], out=out[:, : values.shape[1]])
+        out[:, values.shape[1] :] = 0  # a row may be shorter than the features of degree 1
+        return bool(np.all(sizes <= np.finfo(out.dtype).max))
+
+
+def _ratio_or_zero(numerator: Vector, denominator: Vector) -> Vector:
+    return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)
