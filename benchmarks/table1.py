@@ -1,10 +1,11 @@
 """Table 1 of the paper, measured: how time and size grow with n, d and p, and who wins where."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
@@ -15,6 +16,8 @@ from timing import best_seconds, usual_rounds
 
 from powersketch import PolynomialSketch
 from powersketch.kernels import Polynomial
+from powersketch.powers import adaptive_tuples
+from powersketch.random_streams import RandomStreams
 
 EPSILON = 0.5
 SIZES = tuple(2**power for power in range(6, 17))
@@ -37,10 +40,31 @@ class Growth:
 class Method:
     """A way to sketch a power, and what Table 1 says of it: exponents by variable."""
 
-    make: Callable[..., PolynomialSketch]
+    make: Callable[..., Any]
     claimed_time: Mapping[str, str]
     claimed_size: Mapping[str, str]
-    fit_counts: bool = False
+
+
+@dataclass(frozen=True)
+class LeverageSample:
+    """The method of WZ20 by itself: monomials drawn by sketched leverage scores of these rows."""
+
+    degree: int
+    n_components: int
+    random_state: int
+
+    def fit(self, X: np.ndarray) -> Self:
+        del X
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Draw and evaluate the monomials: the draw looks at the rows, so that it counts."""
+        streams = RandomStreams(self.random_state, "benchmark")
+        drawn = adaptive_tuples(X, self.degree, self.n_components, streams, draw="sketched")
+        return drawn.features(X)
+
+    def fit_transform(self, X: np.ndarray) -> np.ndarray:
+        return self.transform(X)
 
 
 def _sketch(**options: object) -> Callable[..., PolynomialSketch]:
@@ -65,76 +89,136 @@ METHODS = {
         {"n": "1", "d": "1", "p": "1"},
         {"n": "2", "p": "3^p"},
     ),
-    "WZ20 adaptive": Method(
-        _sketch(method="adaptive", expansion="none"),
-        {"n": "1 … 3", "d": "1", "p": "2.5"},
-        {"n": "1", "p": "0"},
-        fit_counts=True,
-    ),
 }
+# Drawing by leverage takes a time in proportion to n, d, p and the number of draws, and minutes
+# where the others take milliseconds: it is measured on smaller rows.
+SAMPLED = "WZ20 adaptive"
+LEVERAGE = Method(LeverageSample, {"n": "1 … 3", "d": "1", "p": "2.5"}, {"n": "1", "p": "0"})
+ALL_METHODS = {**METHODS, SAMPLED: LEVERAGE}
 EXACT = "exact kernel"
 CLAIMED_EXACT = {"n": "2", "d": "1", "p": "0"}
 COLOURS = ("#0b6e99", "#4aa3c7", "#7b6fb0", "#d9730d", "#6a994e", "#8c2f39", "#777777")
 MARKERS = "osD^vPx"
 STYLES = {
     name: {"color": colour, "marker": marker, "linewidth": 2.4 if name == OURS else 1.4}
-    for name, colour, marker in zip([*METHODS, EXACT], COLOURS, MARKERS, strict=True)
+    for name, colour, marker in zip([*METHODS, EXACT, SAMPLED], COLOURS, MARKERS, strict=True)
 }
 
-TIME_AT = {"n": 256, "d": 16_384, "p": 8}
-TIME_SIZE = 512
-TIME_GROWTHS = (
-    Growth("n", (64, 128, 256, 512, 1024), (64, 256)),
-    Growth("d", (8192, 16_384, 32_768, 65_536, 131_072), (8192, 32_768)),
-    Growth("p", (2, 4, 8, 16, 32, 64), (2, 16)),
-)
+Points = dict[str, list[tuple[float, float]]]
+"""Pairs of a value of n, d or p and what was measured there, by method."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Methods, the n, d and p around which one of them varies, and how far it does."""
+
+    methods: Mapping[str, Method]
+    around: Mapping[str, int]
+    growths: tuple[Growth, ...]
+
+    def settings(self, growth: Growth, *, quick: bool) -> list[tuple[int, Mapping[str, int]]]:
+        """Return the values of one variable, and all three for each of them."""
+        values = growth.chosen(quick=quick)
+        return [(value, {**self.around, growth.variable: value}) for value in values]
+
+    @property
+    def text(self) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in self.around.items())
+
+
 TIME_BARS = {"p": 0.25, "d": 1.1}
-SIZE_AT = {"n": 128, "d": 4096, "p": 8}
-SIZE_GROWTHS = (
-    Growth("n", (32, 64, 128, 256), (32, 128)),
-    Growth("p", (2, 4, 8, 16, 32), (2, 8)),
+TIME_SIZE, SAMPLED_SIZE = 512, 64
+TIMES = Experiment(
+    METHODS,
+    {"n": 256, "d": 16_384, "p": 8},
+    (
+        Growth("n", (64, 128, 256, 512, 1024), (64, 256)),
+        Growth("d", (8192, 16_384, 32_768, 65_536, 131_072), (8192, 32_768)),
+        Growth("p", (2, 4, 8, 16, 32, 64), (2, 16)),
+    ),
 )
+SAMPLED_TIMES = Experiment(
+    {SAMPLED: LEVERAGE},
+    {"n": 32, "d": 256, "p": 4},
+    (
+        Growth("n", (16, 32, 64), (16, 32)),
+        Growth("d", (128, 256, 512), (128, 256)),
+        Growth("p", (2, 4, 8), (2, 4)),
+    ),
+)
+SIZE_COUNTS = Experiment(
+    METHODS,
+    {"n": 128, "d": 4096, "p": 8},
+    (
+        Growth("n", (32, 64, 128, 256), (32, 128)),
+        Growth("d", (1024, 4096, 16_384), (1024, 4096)),
+        Growth("p", (2, 4, 8, 16, 32), (2, 8)),
+    ),
+)
+SAMPLED_COUNTS = Experiment(
+    {SAMPLED: LEVERAGE},
+    {"n": 16, "d": 64, "p": 4},
+    (
+        Growth("n", (8, 16, 32), (8, 16)),
+        Growth("d", (32, 64, 128), (32, 64)),
+        Growth("p", (2, 4, 6), (2, 4)),
+    ),
+)
+MOST_SAMPLED = 1024
 
 
 def time_exponents(*, quick: bool) -> Table:
-    seconds = {growth.variable: _times(growth, quick=quick) for growth in TIME_GROWTHS}
-    rows = [_time_row(name, seconds) for name in [*METHODS, EXACT]]
+    seconds = {
+        growth.variable: _times(TIMES, growth, TIME_SIZE, quick=quick) for growth in TIMES.growths
+    }
+    sampled = {
+        growth.variable: _times(SAMPLED_TIMES, growth, SAMPLED_SIZE, quick=quick)
+        for growth in SAMPLED_TIMES.growths
+    }
     panels = {f"time against {variable}": found for variable, found in seconds.items()}
     title = "Table 1 of the paper: growth of the time at a fixed size"
-    fixed = ", ".join(f"{name} = {value}" for name, value in TIME_AT.items())
     return Table(
         title,
-        f"Exponents of n, d and p fitted to the shortest times of a transform, float32, one "
-        f"thread, {TIME_SIZE} features, around {fixed}; those of WZ20 include its fit, which "
-        "samples from the data. In brackets: what Table 1 of the paper says of the leading term, "
-        "logarithms left out.",
-        rows,
+        "Exponents of n, d and p fitted to the shortest times of a transform, one thread, float32, "
+        f"{TIME_SIZE} features, around {TIMES.text}. WZ20 draws its features for the rows at hand, "
+        f"which counts: {SAMPLED_SIZE} features around {SAMPLED_TIMES.text}. In brackets: what "
+        "Table 1 of the paper says of the leading term, logarithms left out.",
+        [
+            *(_time_row(name, seconds) for name in [*METHODS, EXACT]),
+            _time_row(SAMPLED, sampled),
+        ],
         figure=curve_figure(
             "table1_time", title, panels, styles=STYLES, x="n, d or p", y="seconds"
         ),
     )
 
 
-def _times(growth: Growth, *, quick: bool) -> dict[str, list[tuple[float, float]]]:
-    """Return (value, seconds) of every method."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in [*METHODS, EXACT]}
-    for value in growth.chosen(quick=quick):
-        setting = TIME_AT | {growth.variable: value}
+def _times(experiment: Experiment, growth: Growth, size: int, *, quick: bool) -> Points:
+    """Return (value, seconds) of every method, and of the exact kernel."""
+    found: Points = {name: [] for name in [*experiment.methods, EXACT]}
+    for value, setting in experiment.settings(growth, quick=quick):
         X = normal_rows(setting["n"], setting["d"])
-        calls = {name: _timed_call(method, X, setting["p"]) for name, method in METHODS.items()}
+        calls = {
+            name: _timed_call(method, X, setting["p"], size)
+            for name, method in experiment.methods.items()
+        }
         calls[EXACT] = partial(Polynomial(setting["p"]), X)
-        for name, seconds in best_seconds(calls, rounds=usual_rounds(quick)).items():
+        for name, seconds in best_seconds(calls, rounds=_rounds(experiment, quick=quick)).items():
             found[name].append((value, seconds))
     return found
 
 
-def _timed_call(method: Method, X: np.ndarray, degree: int) -> Callable[[], object]:
-    sketch = method.make(degree=degree, n_components=TIME_SIZE, random_state=0)
-    return partial(sketch.fit_transform if method.fit_counts else sketch.fit(X).transform, X)
+def _rounds(experiment: Experiment, *, quick: bool) -> int:
+    return 1 if SAMPLED in experiment.methods else usual_rounds(quick)
 
 
-def _time_row(name: str, seconds: Mapping[str, Mapping[str, list[tuple[float, float]]]]) -> Row:
-    claimed = METHODS[name].claimed_time if name in METHODS else CLAIMED_EXACT
+def _timed_call(method: Method, X: np.ndarray, degree: int, size: int) -> Callable[[], object]:
+    sketch = method.make(degree=degree, n_components=size, random_state=0)
+    return partial(sketch.fit(X).transform, X)
+
+
+def _time_row(name: str, seconds: Mapping[str, Points]) -> Row:
+    claimed = ALL_METHODS[name].claimed_time if name in ALL_METHODS else CLAIMED_EXACT
     exponents = {variable: exponent(found[name]) for variable, found in seconds.items()}
     cells = {"method": name} | {
         f"in {variable} (claimed)": f"{value:.2f} ({claimed[variable]})"
@@ -151,44 +235,54 @@ def exponent(points: list[tuple[float, float]]) -> float:
 
 
 def size_exponents(*, quick: bool) -> Table:
-    sizes = {growth.variable: _sizes(growth, quick=quick) for growth in SIZE_GROWTHS}
-    rows = [_size_row(name, sizes) for name in METHODS]
+    sizes = {
+        growth.variable: _sizes(SIZE_COUNTS, growth, SIZES, quick=quick)
+        for growth in SIZE_COUNTS.growths
+    }
+    few = tuple(size for size in SIZES if size <= MOST_SAMPLED)
+    sampled = {
+        growth.variable: _sizes(SAMPLED_COUNTS, growth, few, quick=quick)
+        for growth in SAMPLED_COUNTS.growths
+    }
     title = "Table 1 of the paper: growth of the size for a fixed accuracy"
     panels = {
         f"size against {variable}": {name: points for name, points in found.items() if points}
         for variable, found in sizes.items()
     }
-    fixed = ", ".join(f"{name} = {value}" for name, value in SIZE_AT.items())
     return Table(
         title,
         f"The number of features with which all eigenvalues of (Z Zᵀ, K) lie in 1 ± {EPSILON:g}, "
         f"interpolated between sizes from {SIZES[0]} to {SIZES[-1]}, median of "
         f"{QUICK_SEEDS if quick else SEEDS} seeds; rows of which half lies in 20 directions, "
-        f"around {fixed}. "
-        f"'–' where fewer than two sizes of at most {SIZES[-1]} were enough.",
-        rows,
-        figure=curve_figure("table1_size", title, panels, styles=STYLES, x="n or p", y="features"),
+        f"around {SIZE_COUNTS.text}; WZ20: up to {MOST_SAMPLED} features, around "
+        f"{SAMPLED_COUNTS.text}. '–' where fewer than two settings had a size that was enough.",
+        [*(_size_row(name, sizes) for name in METHODS), _size_row(SAMPLED, sampled)],
+        figure=curve_figure(
+            "table1_size", title, panels, styles=STYLES, x="n, d or p", y="features"
+        ),
     )
 
 
-def _sizes(growth: Growth, *, quick: bool) -> dict[str, list[tuple[float, float]]]:
+def _sizes(experiment: Experiment, growth: Growth, sizes: Sequence[int], *, quick: bool) -> Points:
     """Return (value, size) of every method, where there is a size that suffices."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in METHODS}
-    for value in growth.chosen(quick=quick):
-        setting = SIZE_AT | {growth.variable: value}
+    found: Points = {name: [] for name in experiment.methods}
+    seeds = QUICK_SEEDS if quick else SEEDS
+    for value, setting in experiment.settings(growth, quick=quick):
         X = low_rank_rows(setting["n"], setting["d"]).astype(np.float64)
-        for name, method in METHODS.items():
-            size = needed_size(method, X, setting["p"], seeds=QUICK_SEEDS if quick else SEEDS)
+        for name, method in experiment.methods.items():
+            size = needed_size(method, X, setting["p"], sizes, seeds=seeds)
             if math.isfinite(size):
                 found[name].append((value, size))
     return found
 
 
-def needed_size(method: Method, X: np.ndarray, degree: int, *, seeds: int) -> float:
+def needed_size(
+    method: Method, X: np.ndarray, degree: int, sizes: Sequence[int], *, seeds: int
+) -> float:
     """Return the size that suffices, between two that were tried; infinity if none does."""
     K = Polynomial(degree)(X)
     before = None
-    for size in SIZES:
+    for size in sizes:
         error = median(_spectral_error(method, X, K, degree, size, seed) for seed in range(seeds))
         if error <= EPSILON:
             return float(size) if before is None else _between(before, (size, error))
@@ -213,13 +307,13 @@ def _between(small: tuple[int, float], large: tuple[int, float]) -> float:
     return float(size * (more / size) ** share)
 
 
-def _size_row(name: str, sizes: Mapping[str, Mapping[str, list[tuple[float, float]]]]) -> Row:
-    claimed = METHODS[name].claimed_size
+def _size_row(name: str, sizes: Mapping[str, Points]) -> Row:
+    claimed = ALL_METHODS[name].claimed_size
     cells: dict[str, str | float] = {"method": name}
     for variable, found in sizes.items():
         points = found[name]
         value = f"{exponent(points):.2f}" if len(points) > 1 else "–"
-        cells[f"in {variable} (claimed)"] = f"{value} ({claimed[variable]})"
+        cells[f"in {variable} (claimed)"] = f"{value} ({claimed.get(variable, '0')})"
         last = f"at {variable} = {points[-1][0]:g}: {points[-1][1]:.0f}" if points else "none"
         cells[f"largest, by {variable}"] = last
     return Row(cells)
@@ -246,8 +340,8 @@ def crossovers(*, quick: bool) -> Table:
     return Table(
         title,
         f"{CROSSOVER_ROWS} rows, float32, one thread; milliseconds at the size with which all "
-        f"eigenvalues of (Z Zᵀ, K) lie in 1 ± {EPSILON:g} (found at d = {SIZE_AT['d']}); '–' where "
-        f"no size up to {SIZES[-1]} suffices. The exact kernel is the matrix itself, not features "
+        f"eigenvalues of (Z Zᵀ, K) lie in 1 ± {EPSILON:g}, found at {SIZE_COUNTS.around['d']} "
+        f"columns; '–' where no size up to {SIZES[-1]} suffices. The exact kernel is the matrix itself, not features "
         "of the rows: it wins where rows are few.",
         rows,
         figure=curve_figure(
@@ -257,9 +351,9 @@ def crossovers(*, quick: bool) -> Table:
 
 
 def _sizes_at_degree(degree: int, *, quick: bool) -> dict[str, int]:
-    X = low_rank_rows(CROSSOVER_ROWS, SIZE_AT["d"]).astype(np.float64)
+    X = low_rank_rows(CROSSOVER_ROWS, SIZE_COUNTS.around["d"]).astype(np.float64)
     sizes = {
-        name: needed_size(method, X, degree, seeds=1 if quick else SEEDS)
+        name: needed_size(method, X, degree, SIZES, seeds=1 if quick else SEEDS)
         for name, method in METHODS.items()
     }
     return {name: math.ceil(size) for name, size in sizes.items() if math.isfinite(size)}
@@ -273,9 +367,7 @@ def _seconds_to_accuracy(
     for name, size in sizes.items():
         method = METHODS[name]
         sketch = method.make(degree=degree, n_components=size, random_state=0)
-        calls[name] = partial(
-            sketch.fit_transform if method.fit_counts else sketch.fit(X).transform, X
-        )
+        calls[name] = partial(sketch.fit(X).transform, X)
     return best_seconds(calls, rounds=1 if quick else 3)
 
 
