@@ -53,8 +53,8 @@ def squared_errors(*, quick: bool) -> Table:
         f"k = ⟨x, y⟩^p, {COLUMNS} columns of absolute values of normal numbers, rows of norm one, "
         f"{COMPLEX_FEATURES} complex products of dense sign vectors. Ours: {pairs} pairs × {seeds} "
         "seeds. The closed form is the mean over our pairs of the exact variance. Held to agree "
-        f"within {STANDARD_ERRORS:g} standard errors or {100 * RELATIVE_ALLOWANCE:g} %; from degree "
-        f"{HEAVY_TAILS} on, where means of samples are nearly always too small, the closed form is.",
+        f"within {STANDARD_ERRORS:g} standard errors or {100 * RELATIVE_ALLOWANCE:g} %; it is the "
+        f"closed form from degree {HEAVY_TAILS} on, where means of samples are mostly too small.",
         [_squared_error_row(degree, pairs, seeds) for degree in SQUARED_ERRORS],
     )
 

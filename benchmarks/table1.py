@@ -341,8 +341,8 @@ def crossovers(*, quick: bool) -> Table:
         title,
         f"{CROSSOVER_ROWS} rows, float32, one thread; milliseconds at the size with which all "
         f"eigenvalues of (Z Zᵀ, K) lie in 1 ± {EPSILON:g}, found at {SIZE_COUNTS.around['d']} "
-        f"columns; '–' where no size up to {SIZES[-1]} suffices. The exact kernel is the matrix itself, not features "
-        "of the rows: it wins where rows are few.",
+        f"columns; '–' where no size up to {SIZES[-1]} suffices. The exact kernel is the matrix "
+        "itself, not features of the rows: it wins where rows are few.",
         rows,
         figure=curve_figure(
             "table1_crossover", title, panels, styles=STYLES, x="columns", y="seconds"
