@@ -44,6 +44,7 @@ class Case:
     diagonal: str = "kernel"
     homogeneity: int | None = None  # h with z(c x) = c^h z(x) for all c > 0
     random: bool = True  # whether the seed matters
+    portable: bool = True  # whether other machines and processes give the same bits
     largest_norm: float = math.inf  # of the rows that the kernel takes
     reach: float = 3.0  # how much longer than the rows of fit others may be
 
@@ -195,6 +196,171 @@ _POLYNOMIAL = [
         {"degree": 2, "n_components": 64, "base_sketch": "osnap"},
         homogeneity=2,
     ),
+    Case(
+        "tree",
+        40,
+        {"degree": 5, "n_components": 30, "expansion": "none", "method": "tree"},
+        same_bits_sparse=False,
+        homogeneity=5,
+    ),
+    Case(
+        "tree around the mean",
+        90,
+        {
+            "degree": 6,
+            "coef0": 0.5,
+            "n_components": 50,
+            "expansion": "mean",
+            "method": "tree",
+            "base_sketch": "osnap",
+        },
+    ),
+    Case(
+        "literal tree of short rows",
+        6,
+        {"degree": 7, "n_components": 40, "norm_preserving": False, "method": "tree"},
+        diagonal="neither",
+        homogeneity=7,
+    ),
+    Case(
+        "complex-to-real",
+        40,
+        {"degree": 5, "n_components": 30, "expansion": "none", "method": "ctr"},
+        same_bits_sparse=False,
+        homogeneity=5,
+    ),
+    Case(
+        "complex-to-real, odd, by osnap",
+        90,
+        {
+            "degree": 6,
+            "coef0": 0.5,
+            "n_components": 31,
+            "expansion": "none",
+            "method": "ctr",
+            "base_sketch": "osnap",
+        },
+        same_bits_sparse=False,
+    ),
+    Case(
+        "complex-to-real by rademacher",
+        40,
+        {
+            "degree": 3,
+            "n_components": 24,
+            "expansion": "none",
+            "method": "ctr",
+            "base_sketch": "rademacher",
+        },
+        homogeneity=3,
+    ),
+    Case(
+        "complex-to-real around the mean",
+        40,
+        {"degree": 4, "n_components": 80, "expansion": "mean", "method": "ctr"},
+        same_bits_sparse=False,
+        homogeneity=4,
+    ),
+    Case(
+        "literal complex-to-real",
+        90,
+        {
+            "degree": 3,
+            "coef0": 0.5,
+            "n_components": 47,
+            "norm_preserving": False,
+            "method": "ctr",
+        },
+        same_bits_sparse=False,
+        diagonal="neither",
+    ),
+    Case(
+        "tensorsketch",
+        40,
+        {"degree": 5, "n_components": 30, "expansion": "none", "method": "tensorsketch"},
+        homogeneity=5,
+    ),
+    Case(
+        "tensorsketch of a prime length",
+        90,
+        {
+            "degree": 6,
+            "coef0": 0.5,
+            "n_components": 37,
+            "expansion": "none",
+            "method": "tensorsketch",
+        },
+    ),
+    Case(
+        "tensorsketch around the mean",
+        40,
+        {"degree": 4, "n_components": 80, "expansion": "mean", "method": "tensorsketch"},
+        homogeneity=4,
+    ),
+    Case(
+        "literal tensorsketch",
+        90,
+        {
+            "degree": 3,
+            "coef0": 0.5,
+            "n_components": 48,
+            "norm_preserving": False,
+            "method": "tensorsketch",
+        },
+        diagonal="neither",
+    ),
+    Case(
+        "adaptive",
+        40,
+        {"degree": 4, "n_components": 30, "method": "adaptive"},
+        homogeneity=4,
+    ),
+    Case(
+        "adaptive with a constant",
+        90,
+        {
+            "degree": 3,
+            "gamma": 0.5,
+            "coef0": 0.5,
+            "n_components": 47,
+            "method": "adaptive",
+        },
+    ),
+    Case(
+        "adaptive of high degree",
+        12,
+        {"degree": 17, "coef0": 0.5, "n_components": 24, "method": "adaptive"},
+        # A row without a monomial other than zero stays zero.
+        diagonal="neither",
+    ),
+    Case(
+        "literal adaptive",
+        6,
+        {"degree": 5, "n_components": 60, "norm_preserving": False, "method": "adaptive"},
+        diagonal="neither",
+        homogeneity=5,
+    ),
+    Case(
+        "main directions",
+        40,
+        {"degree": 3, "n_components": 20, "compression": "principal", "base_sketch": "osnap"},
+        homogeneity=3,
+        diagonal="neither",
+        portable=False,
+    ),
+    Case(
+        "main directions of few monomials",
+        5,
+        {
+            "degree": 3,
+            "coef0": 0.5,
+            "n_components": 17,
+            "compression": "principal",
+        },
+        random=False,
+        diagonal="neither",
+        portable=False,
+    ),
 ]
 
 
@@ -215,6 +381,9 @@ _GAUSSIAN = [
         40,
         {"gamma": 0.5, "n_components": 60, "method": "power", "norm_preserving": False},
         diagonal="neither",
+    ),
+    _gaussian(
+        "powers by tensorsketch", 40, {"gamma": 0.5, "n_components": 60, "method": "tensorsketch"}
     ),
     _gaussian("single power", 40, {"gamma": 3.0, "n_components": 48, "method": "single_power"}),
     _gaussian(

@@ -108,7 +108,9 @@ OWN: dict[type[FeatureMap], dict[str, Refusals]] = {
             (None, TypeError, "real number"),
         ],
         "gamma": GAMMAS,
-        "method": [("tree", ValueError, "'power'"), (None, ValueError, "'power'")],
+        "method": [("branch", ValueError, "'power'"), (None, ValueError, "'power'")],
+        "compression": [("srht", ValueError, "'principal'"), (None, ValueError, "'none'")],
+        "inner_components": [(800, ValueError, "no meaning with compression='none'")],
         "expansion": EXPANSIONS,
     },
     GaussianSketch: {

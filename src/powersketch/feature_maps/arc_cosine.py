@@ -29,15 +29,16 @@ class ArcCosineSketch(NeuralFeatureMap):
         Number of layers, at least 1.
     n_components : int or "auto", default=100
         Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"power", "random"}, default="power"
-        "power" sketches the powers of the series by repeated squaring; "random" takes the
+    method : {"power", "tree", "tensorsketch", "ctr", "random"}, default="power"
+        "power" sketches the powers of the series by repeated squaring; "tree",
+        "tensorsketch" and "ctr" sketch them as in :class:`PolynomialSketch`; "random" takes the
         activations of random neurons.
     tail : {"fit", "truncate", "sample"}, default="fit"
         How the series is made finite: "fit" as described above; "truncate" and "sample" take the
         coefficients of the Taylor series, as in :class:`DotProductSketch`.
     tail_eps : float, default=1e-3
         The accuracy asked of the series by "truncate" and "sample".
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian"}, default="auto"
+    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
         T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
         and "osnap" if it sees sparse ones.
     expansion : {"auto", "mean", "none"}, default="auto"

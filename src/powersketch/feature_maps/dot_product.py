@@ -44,9 +44,9 @@ class DotProductSketch(FeatureMap):
         the disk that the data needs.
     n_components : int or "auto", default=100
         Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"power"}, default="power"
-        How powers are sketched: "power" is repeated squaring.
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian"}, default="auto"
+    method : {"power", "tree", "tensorsketch", "ctr"}, default="power"
+        How powers are sketched, as in :class:`PolynomialSketch`.
+    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
         T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
         and "osnap" if it sees sparse ones.
     expansion : {"auto", "mean", "none"}, default="auto"

@@ -47,11 +47,14 @@ class GaussianSketch(FeatureMap):
         Positive factor of the squared distance; "scale" is 1 / (n_features · variance of X).
     n_components : int or "auto", default=100
         Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"auto", "power", "single_power", "fourier"}, default="auto"
-        "power" stacks the terms of the Taylor series; "single_power" is (1 + 2 gamma ⟨x, y⟩ / P)^P
-        with P up to 1024, on centred rows; "fourier" does not look at the data but for its mean;
-        "auto" measures them on a sample of the rows and keeps the best.
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian"}, default="auto"
+    method : {"auto", "power", "tree", "tensorsketch", "ctr", "single_power", "fourier"}, \
+            default="auto"
+        "power" stacks the terms of the Taylor series; "tree", "tensorsketch" and "ctr" do so too,
+        but sketch the powers as in :class:`PolynomialSketch`; "single_power" is
+        (1 + 2 gamma ⟨x, y⟩ / P)^P with P up to 1024, on centred rows; "fourier" does not look at
+        the data but for its mean; "auto" measures "power", "single_power" and "fourier" on a sample
+        of the rows and keeps the best.
+    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
         T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
         and "osnap" if it sees sparse ones.
     norm_preserving : bool, default=True
@@ -77,7 +80,7 @@ class GaussianSketch(FeatureMap):
         The exact kernel that the features approximate.
     gamma_ : float
         The factor in use.
-    method_ : {"power", "single_power", "fourier"}
+    method_ : str
         What was chosen.
     seed_ : int
         The seed that all random numbers come from.

@@ -38,8 +38,9 @@ class NeuralTangentSketch(NeuralFeatureMap):
         Variance of the biases.
     n_components : int or "auto", default=100
         Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"power", "random"}, default="power"
-        "power" sketches the powers of the series by repeated squaring; "random" takes the
+    method : {"power", "tree", "tensorsketch", "ctr", "random"}, default="power"
+        "power" sketches the powers of the series by repeated squaring; "tree",
+        "tensorsketch" and "ctr" sketch them as in :class:`PolynomialSketch`; "random" takes the
         gradients of a random network of finite width, sketched to the number of features.
     composition : {"auto", "whole", "layers"}, default="auto"
         "whole" sketches one series for the whole kernel; "layers" sketches every layer's kernel
@@ -51,7 +52,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         that [1]_ proposes for this kernel (Corollary C.3).
     tail_eps : float, default=1e-3
         The accuracy asked of the series by "truncate" and "sample".
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian"}, default="auto"
+    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
         T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
         and "osnap" if it sees sparse ones.
     expansion : {"auto", "mean", "none"}, default="auto"

@@ -1,0 +1,165 @@
+"""A large sketch compressed to fewer features, along the main directions of its features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch import native
+from powersketch.execution import Progress, interruptible
+from powersketch.feature_maps.batches import batch_rows, transform_rows
+from powersketch.feature_maps.row_maps import BoundRowMap, RowMap
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.parameters import checked_integer, one_of
+from powersketch.powers import RowFormat
+from powersketch.random_streams import RandomStreams
+
+COMPRESSIONS = ("none", "principal")
+_INNER_FACTOR = 4
+# As many directions as features can only be found in more rows than that.
+_ROWS_PER_DIRECTION = 2
+_FEWEST_ROWS = 512
+# Directions with less than this part of the strongest one's energy are rounding errors.
+_NOTHING = 1e-12
+_PANEL_COLUMNS = 256  # sums of so many columns stay in the first level of the cache
+
+
+def check_compression(
+    compression: Any, inner_components: Any, n_components: Any, internal_components: int | None
+) -> None:
+    """Refuse sizes of the first stage that are too small, or that have no meaning.
+
+    The other two numbers of components have been checked before.
+    """
+    if one_of("compression", compression, COMPRESSIONS) == "none":
+        if inner_components is not None:
+            raise ValueError(
+                f"inner_components={inner_components!r} has no meaning with compression='none'; "
+                "allowed is None: leave it out, or pass compression='principal'."
+            )
+        return
+    if n_components == "auto":
+        raise ValueError(
+            f"compression={compression!r} needs n_components as an integer, not 'auto': pass a "
+            "number, or compression='none' to have it chosen for eps."
+        )
+    inner = inner_size(inner_components, n_components)
+    inner = checked_integer(
+        "inner_components",
+        inner,
+        n_components,
+        remedy=f"it may not be smaller than n_components={n_components}, "
+        f"None is {_INNER_FACTOR} times as many",
+    )
+    if internal_components is not None and internal_components < inner:
+        raise ValueError(
+            f"internal_components={internal_components} is smaller than the {inner} inner "
+            f"components; choose at least {inner}, or None for the default."
+        )
+
+
+def inner_size(inner_components: int | None, size: int) -> int:
+    """Return how many features the first stage has."""
+    return _INNER_FACTOR * size if inner_components is None else inner_components
+
+
+def principal_pilot(X: Rows, size: int, streams: RandomStreams) -> Rows:
+    """Return a random sample of the rows, enough of them to find `size` directions."""
+    wanted = max(_ROWS_PER_DIRECTION * size, _FEWEST_ROWS)
+    if X.shape[0] <= wanted:
+        return X if is_sparse(X) else np.ascontiguousarray(X)
+    sample = X[np.sort(streams.sample("pilot", X.shape[0], wanted))]
+    return sample if is_sparse(X) else np.ascontiguousarray(sample)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoStageMap:
+    """z(x) = Vᵀ w(x), w a larger map, V the main directions of its features on a pilot.
+
+    Of all projections onto so many directions, this one keeps most of w on the pilot; where the
+    kernel's eigenvalues fall fast that is nearly all. The rows keep the norms of their projections:
+    to set them to the exact ones would give the part that is lost the directions of the part that
+    is kept, and was measured to be several times worse.
+
+    Attributes
+    ----------
+    inner : RowMap
+        w, with as many features as V has rows.
+    directions : ndarray of shape (inner size, number of directions)
+        V, columns in the order of falling energy.
+    """
+
+    inner: RowMap
+    directions: NDArray[np.float64]
+
+    @classmethod
+    def principal(
+        cls, inner: RowMap, inner_components: int, pilot: Rows, size: int, threads: int
+    ) -> TwoStageMap:
+        """Find the main directions, at most `size`, of the inner features of the pilot rows."""
+        silent = Progress("", pilot.shape[0], 0)
+        features = transform_rows(inner, pilot, inner_components, threads=threads, progress=silent)
+        return cls(inner, principal_directions(features, size))
+
+    @property
+    def name(self) -> str:
+        """How the inner map came about."""
+        return self.inner.name
+
+    def bind(self, rows: RowFormat) -> BoundTwoStageMap:
+        """Make the inner map ready for rows of one format."""
+        directions = self.directions.astype(rows.dtype)
+        starts = range(0, directions.shape[1], _PANEL_COLUMNS)
+        panels = [directions[:, start : start + _PANEL_COLUMNS] for start in starts]
+        contiguous = tuple(np.ascontiguousarray(panel) for panel in panels)
+        return BoundTwoStageMap(self.inner.bind(rows), len(directions), contiguous)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundTwoStageMap:
+    """A two-stage map for one format of rows, the directions in panels of some columns each."""
+
+    inner: BoundRowMap
+    inner_size: int
+    panels: tuple[Real, ...]
+
+    def write(self, X: Rows, out: Real, threads: int) -> None:
+        """Write the features of the rows X into `out`."""
+        step = batch_rows(X, self.inner_size, threads)
+        for start in range(0, X.shape[0], step):
+            part = slice(start, min(start + step, X.shape[0]))
+            features = np.empty((part.stop - start, self.inner_size), dtype=out.dtype)
+            self.inner.write(X[part], features, threads)
+            self._project(features, out[part], threads)
+
+    def _project(self, features: Real, out: Real, threads: int) -> None:
+        """Write the products with the directions, not by BLAS: its bits depend on the batch."""
+        column = 0
+        for panel in self.panels:
+            stop = column + panel.shape[1]
+            out[:, column:stop] = native.product(features, panel, threads=threads)
+            column = stop
+        out[:, column:] = 0
+
+
+def principal_directions(features: Real, size: int) -> NDArray[np.float64]:
+    """Return up to `size` orthonormal directions that hold most of the rows' energy.
+
+    They are eigenvectors of FᵀF, or come from those of F Fᵀ where that is smaller.
+    """
+    F = features.astype(np.float64)
+    largest = float(np.abs(F).max())
+    if largest == 0:
+        return np.empty((F.shape[1], 0))
+    F /= largest
+    tall = F.shape[0] > F.shape[1]
+    energies, vectors = interruptible(lambda: np.linalg.eigh(F.T @ F if tall else F @ F.T))
+    energies, vectors = energies[::-1][:size], vectors[:, ::-1][:, :size]
+    present = energies > _NOTHING * energies[0]
+    energies, vectors = energies[present], vectors[:, present]
+    if not tall:
+        vectors = F.T @ vectors / np.sqrt(energies)
+    return np.ascontiguousarray(vectors)
