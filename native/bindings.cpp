@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
@@ -483,6 +485,8 @@ template <class T> class PowerChain {
     std::size_t width_ = 0;
 };
 
+#include "tensor_sketch_binding.hpp"
+
 template <class T> void bind_dense(nb::module_ &m, const char *chain_name) {
     m.def("fwht", fwht<T>, "X"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     m.def("srht", srht<T>, "X"_a.noconvert(), "signs"_a.noconvert(), "indices"_a.noconvert(),
@@ -554,6 +558,8 @@ NB_MODULE(_native, m) {
     m.def("add_peak", add_peak);
     bind_dense<float>(m, "PowerChain32");
     bind_dense<double>(m, "PowerChain64");
+    bind_tensor_sketch<float>(m, "FourierTransform32", "TensorSketch32");
+    bind_tensor_sketch<double>(m, "FourierTransform64", "TensorSketch64");
     bind_sparse<float, std::int32_t>(m);
     bind_sparse<float, std::int64_t>(m);
     bind_sparse<double, std::int32_t>(m);

@@ -10,6 +10,8 @@ template <class T, class I> struct SparseKernels {
     void (*scatter)(const ScatterPlan<T> &, SparseRows<T, I>, Rows<T>, std::size_t, std::size_t);
     void (*moments)(SparseRows<T, I>, const double *, double *, double *, std::size_t, std::size_t);
     void (*product)(std::size_t, const T *, SparseRows<T, I>, Rows<T>, std::size_t, std::size_t);
+    bool (*tensor)(const TensorPlan<T> &, SparseRows<T, I>, const ChainRows<T> &, std::size_t,
+                   std::size_t, char *);
 };
 
 // Row kernels work on rows begin .. end with a thread's own workspace of the size asked for.
@@ -35,6 +37,12 @@ template <class T> struct Kernels {
                     std::size_t, std::size_t);
     void (*product)(std::size_t columns, std::size_t size, const T *, Rows<const T>, Rows<T>,
                     std::size_t, std::size_t);
+    std::size_t (*convolve_workspace)(const FftPlan<T> &);
+    void (*convolve)(const FftPlan<T> &, Rows<const T>, Rows<const T>, Rows<T>, std::size_t,
+                     std::size_t, char *);
+    void (*tabulate)(const ScatterPlan<T> &, std::int32_t *table);
+    std::size_t (*tensor_workspace)(const TensorPlan<T> &);
+    bool (*tensor)(const TensorPlan<T> &, const ChainRows<T> &, std::size_t, std::size_t, char *);
     SparseKernels<T, std::int32_t> sparse32;
     SparseKernels<T, std::int64_t> sparse64;
 };

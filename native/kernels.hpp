@@ -19,6 +19,10 @@ namespace {
 
 #include "chain.hpp"
 
+#include "fft.hpp"
+
+#include "tensor_sketch.hpp"
+
 #include "moments.hpp"
 
 // Twelve independent sums of vectors, enough to hide the latency of an addition.
@@ -40,7 +44,7 @@ double add_peak(std::size_t rounds, float *sink) {
 
 template <class T, class I> constexpr SparseKernels<T, I> sparse_kernels() {
     return {srht_sparse_rows<T, I>, scatter_sparse_rows<T, I>, moments_sparse_rows<T, I>,
-            product_sparse_rows<T, I>};
+            product_sparse_rows<T, I>, tensor_sparse_rows<T, I>};
 }
 template <class T> constexpr Kernels<T> kernels() {
     return {transform_workspace<T>, transform_rows<T>,
@@ -52,6 +56,9 @@ template <class T> constexpr Kernels<T> kernels() {
             chain_workspace<T>,     chain_rows<T>,
             scatter_workspace<T>,   scatter_rows<T>,
             moments_rows<T>,        product_rows<T>,
+            convolve_workspace<T>,  convolve_rows<T>,
+            tabulate_targets<T>,
+            tensor_workspace<T>,    tensor_rows<T>,
             sparse_kernels<T, std::int32_t>(),
             sparse_kernels<T, std::int64_t>()};
 }

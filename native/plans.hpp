@@ -62,6 +62,46 @@ template <class T> struct SorfPlan {
     std::size_t count() const { return starts[blocks]; }
 };
 
+constexpr std::size_t kLargestRadix = 31;
+
+// One step of a transform: r numbers `span` apart are transformed together. Complex numbers of
+// tables are pairs.
+template <class T> struct FftStep {
+    std::size_t radix, span;
+    const T *roots;    // of unity, `radix` of them; only if the radix is odd
+    const T *twiddles; // radix - 1 for each of the places 1 .. span - 1
+};
+
+// The transform of `length` real numbers, by one of `count` complex numbers.
+template <class T> struct FftPlan {
+    std::size_t length;
+    std::size_t count; // length / 2, or the length itself if it is odd
+    std::size_t work;  // complex numbers of scratch, no fewer than count
+    const FftStep<T> *steps;
+    std::size_t step_count;
+    const std::int32_t *positions; // where the steps leave every frequency
+    const T *roots;                // of unity of order `length`, count / 2 + 1; if that is even
+    const T *chirp;                // `count` of them, or null: the steps are those of `count`
+    const T *chirp_spectrum;       // `work` of them
+};
+
+// A block of features: the circular convolution of `degree` CountSketches of length `size`.
+template <class T> struct TensorBlock {
+    std::size_t degree, size, offset;
+    const FftPlan<T> *transform; // not used by degree 1
+    const std::uint64_t *keys;   // of the CountSketches' hashes
+    const std::int32_t *tables;  // `columns` targets for every CountSketch; null: they are hashed
+    const T *shifts;             // CountSketches of a fixed direction, or null
+};
+
+template <class T> struct TensorPlan {
+    std::size_t columns;
+    const TensorBlock<T> *blocks;
+    std::size_t block_count;
+    std::size_t longest_work; // complex numbers that hold any block, and any transform's scratch
+    bool preserve_norms;
+};
+
 // One application of S: registers[target][:size] = S(registers[left] x registers[right]).
 struct PairStep {
     std::int32_t left, right, target, size;

@@ -248,6 +248,93 @@ template <class T> void test_sparse(std::size_t rows, std::size_t columns, std::
     });
 }
 
+// A transform with tables of random numbers: no Fourier transform, but the same arithmetic.
+template <class T> struct RandomTransform {
+    std::vector<FftStep<T>> steps;
+    std::vector<Unaligned<T>> tables;
+    Unaligned<std::int32_t> positions;
+    FftPlan<T> plan{};
+
+    RandomTransform(Numbers &random, std::size_t length, const std::vector<std::size_t> &radices)
+        : positions(length % 2 ? length : length / 2) {
+        const std::size_t count = positions.size();
+        std::size_t span = 1;
+        for (std::size_t radix : radices)
+            span *= radix;
+        plan.length = length;
+        plan.count = count;
+        plan.work = span;
+        plan.step_count = radices.size();
+        plan.positions = positions.data();
+        const bool chirped = plan.work != count;
+        const auto table = [&](std::size_t numbers) {
+            tables.push_back(random.values<T>(2 * numbers));
+            return tables.back().data();
+        };
+        for (std::size_t radix : radices) {
+            span /= radix;
+            const T *roots = table(radix);
+            steps.push_back({radix, span, roots, table((span - 1) * (radix - 1))});
+        }
+        plan.steps = steps.data();
+        plan.roots = table(count / 2 + 1);
+        if (chirped) {
+            plan.chirp = table(count);
+            plan.chirp_spectrum = table(plan.work);
+        }
+        for (std::size_t k = 0; k < count; ++k)
+            positions.data()[k] = std::int32_t(count - 1 - k);
+    }
+};
+
+// Degrees 3 and 1 of dense rows, hashed or by table, and of sparse ones.
+template <class T>
+void test_tensor(std::size_t rows, std::size_t columns, std::size_t length,
+                 const std::vector<std::size_t> &radices) {
+    Numbers random;
+    RandomTransform<T> transform(random, length, radices);
+    const FftPlan<T> &fft = transform.plan;
+    auto A = random.values<T>(rows * length), B = random.values<T>(rows * length);
+    compare<T>("convolve", rows * length, [&](const Kernels<T> &k, T *out) {
+        Workspace space(k.convolve_workspace(fft));
+        k.convolve(fft, {A.data(), length}, {B.data(), length}, {out, length}, 0, rows,
+                   space.memory);
+    });
+    auto X = random.values<T>(rows * columns), shifts = random.values<T>(4 * length);
+    auto row_scale = random.values<T>(rows), row_shift = random.values<T>(rows);
+    auto scales = random.values<double>(2 * rows);
+    const std::uint64_t keys[] = {1, 22, 333, 4444};
+    std::vector<std::int32_t> tables(4 * columns);
+    for (std::size_t t = 0; t < 4; ++t)
+        of<T>(*kSets[t % 3]).tabulate({columns, length, 1, nullptr, keys[t], T(1)},
+                                      tables.data() + t * columns);
+    std::vector<std::int64_t> indptr(rows + 1);
+    std::vector<std::int32_t> positions(rows * columns);
+    for (std::size_t e = 0; e < rows * columns; ++e) {
+        positions[e] = std::int32_t(e % columns);
+        indptr[e / columns + 1] = std::int64_t(e + 1);
+    }
+    const SparseRows<T, std::int32_t> sparse{X.data(), positions.data(), indptr.data()};
+    for (const bool tabulated : {false, true})
+        for (const bool dense : {false, true}) {
+            const std::int32_t *table = tabulated ? tables.data() : nullptr;
+            const TensorBlock<T> blocks[] = {
+                {3, length, length, &fft, keys, table, shifts.data()},
+                {1, length, 0, &fft, keys + 3, table ? table + 3 * columns : nullptr,
+                 shifts.data() + 3 * length}};
+            const TensorPlan<T> plan{columns, blocks, 2, fft.work, !tabulated};
+            compare<T>("tensor", rows * 2 * length, [&](const Kernels<T> &k, T *out) {
+                Workspace space(k.tensor_workspace(plan));
+                const ChainRows<T> work{{X.data(), columns}, row_scale.data(), row_shift.data(),
+                                        scales.data(), {out, 2 * length}};
+                if (dense)
+                    k.tensor(plan, work, 0, rows, space.memory);
+                else
+                    k.sparse32.tensor(plan, sparse, work, 0, rows, space.memory);
+            });
+        }
+}
+
 template <class T> void test_all() {
     for (std::size_t rows : {1, 2, 5, 8, 17, 33})
         for (std::size_t columns : {1, 3, 8, 61, 300, 1025}) {
@@ -264,6 +351,13 @@ template <class T> void test_all() {
         test_scatter<T>(rows, 131);
         test_sparse<T>(rows, 3000, 5);
         test_sparse<T>(rows, 500, 250);
+        test_tensor<T>(rows, 50, 1, {});
+        test_tensor<T>(rows, 5, 2, {});
+        test_tensor<T>(rows, 50, 48, {3, 2, 4});
+        test_tensor<T>(rows, 131, 434, {7, 31});
+        test_tensor<T>(rows, 4200, 256, {2, 4, 4, 4});
+        test_tensor<T>(rows, 50, 37, {5, 3, 5});
+        test_tensor<T>(rows, 50, 74, {5, 3, 5});
         for (bool preserve : {false, true}) {
             test_chain<T>(rows, 5, 64, preserve);
             test_chain<T>(rows, 64, 64, preserve);

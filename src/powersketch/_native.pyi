@@ -116,6 +116,13 @@ def product_sparse(
     out: NDArray[_Real],
     threads: int,
 ) -> None: ...
+def convolve(
+    A: NDArray[_Real],
+    B: NDArray[_Real],
+    transform: FourierTransform32 | FourierTransform64,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
 
 class PowerChain32:
     def __init__(
@@ -174,6 +181,98 @@ class PowerChain64:
     def apply(
         self,
         X: NDArray[np.float64],
+        row_scale: NDArray[np.float64],
+        row_shift: NDArray[np.float64],
+        block_scales: _Float64,
+        out: NDArray[np.float64],
+        threads: int,
+    ) -> bool: ...
+
+class FourierTransform32:
+    def __init__(
+        self,
+        *,
+        length: int,
+        radices: _Int32,
+        twiddles: NDArray[np.float32],
+        positions: _Int32,
+        roots: NDArray[np.float32],
+        chirp: NDArray[np.float32],
+        chirp_spectrum: NDArray[np.float32],
+    ) -> None: ...
+
+class TensorSketch32:
+    def __init__(
+        self,
+        *,
+        columns: int,
+        blocks: _Int32,
+        transforms: list[FourierTransform32],
+        keys: NDArray[np.uint64],
+        shifts: NDArray[np.float32],
+        tabulated: bool,
+        preserve_norms: bool,
+    ) -> None: ...
+    def apply(
+        self,
+        X: NDArray[np.float32],
+        row_scale: NDArray[np.float32],
+        row_shift: NDArray[np.float32],
+        block_scales: _Float64,
+        out: NDArray[np.float32],
+        threads: int,
+    ) -> bool: ...
+    def apply_sparse(
+        self,
+        values: NDArray[np.float32],
+        columns: NDArray[_Index],
+        indptr: _Int64,
+        row_scale: NDArray[np.float32],
+        row_shift: NDArray[np.float32],
+        block_scales: _Float64,
+        out: NDArray[np.float32],
+        threads: int,
+    ) -> bool: ...
+
+class FourierTransform64:
+    def __init__(
+        self,
+        *,
+        length: int,
+        radices: _Int32,
+        twiddles: NDArray[np.float64],
+        positions: _Int32,
+        roots: NDArray[np.float64],
+        chirp: NDArray[np.float64],
+        chirp_spectrum: NDArray[np.float64],
+    ) -> None: ...
+
+class TensorSketch64:
+    def __init__(
+        self,
+        *,
+        columns: int,
+        blocks: _Int32,
+        transforms: list[FourierTransform64],
+        keys: NDArray[np.uint64],
+        shifts: NDArray[np.float64],
+        tabulated: bool,
+        preserve_norms: bool,
+    ) -> None: ...
+    def apply(
+        self,
+        X: NDArray[np.float64],
+        row_scale: NDArray[np.float64],
+        row_shift: NDArray[np.float64],
+        block_scales: _Float64,
+        out: NDArray[np.float64],
+        threads: int,
+    ) -> bool: ...
+    def apply_sparse(
+        self,
+        values: NDArray[np.float64],
+        columns: NDArray[_Index],
+        indptr: _Int64,
         row_scale: NDArray[np.float64],
         row_shift: NDArray[np.float64],
         block_scales: _Float64,

@@ -17,6 +17,7 @@ from powersketch.native.specs import (
     ScatterSpec,
     SorfSpec,
     SrhtSpec,
+    TensorSketchSpec,
     orthogonal_scale,
     padded_length,
 )
@@ -314,7 +315,75 @@ def _chains() -> dict[str, Callable[[Shape], Call]]:
     }
 
 
+def convolve(shape: Shape) -> Call:
+    wide = replace(shape, columns=shape.size)
+    return Call(
+        (wide.dense(), wide.dense()),
+        lambda native, rows, threads: native.convolve(*rows, threads=threads),
+    )
+
+
+def tensor_sketch_spec(
+    shape: Shape, *, shift: bool, preserve_norms: bool, sparse: bool = False
+) -> TensorSketchSpec:
+    """Degrees 1, 2 and 5 of different sizes, with a direction longer than the rows."""
+    sizes = shape.size, -(-shape.size // 2), 2 * shape.size + 1
+    direction = shape.generator.normal(size=shape.columns + 1 if shift else 0)
+    keys = shape.generator.integers(0, 2**64, size=8, dtype=np.uint64)
+    return TensorSketchSpec(
+        columns=shape.columns,
+        blocks=np.array(
+            [(1, sizes[0], sizes[1]), (2, sizes[1], 0), (5, sizes[2], sizes[0] + sizes[1])],
+            dtype=np.int32,
+        ),
+        keys=keys,
+        direction=direction / np.sqrt(shape.columns + 1),
+        preserve_norms=preserve_norms,
+        sparse=sparse,
+    )
+
+
+def tensor_sketch_call(shape: Shape, spec: TensorSketchSpec, X: Rows) -> Call:
+    """The blocks, and in a last column whether all of them fit the dtype."""
+    width = int((spec.blocks[:, 1] + spec.blocks[:, 2]).max())
+
+    def run(native: Any, rows: tuple[Rows, ...], threads: int) -> NDArray[Any]:
+        X, row_scale, row_shift, block_scales = rows
+        out = np.empty((X.shape[0], width + 1), dtype=shape.dtype)
+        bound = native.make_tensor_sketch(spec, np.dtype(shape.dtype))
+        given_shift = row_shift if len(spec.direction) else row_shift[:0]
+        out[:, -1] = bound.apply(X, row_scale, given_shift, block_scales, out, threads)
+        return out
+
+    def factors(*size: int) -> NDArray[np.float64]:
+        return shape.generator.uniform(0.5, 2.0, size=(shape.rows, *size))
+
+    row_factors = [factors().astype(shape.dtype), factors().astype(shape.dtype)]
+    return Call((X, *row_factors, factors(len(spec.blocks))), run)
+
+
+def tensor_sketch(*, shift: bool, preserve_norms: bool) -> Callable[[Shape], Call]:
+    def call(shape: Shape) -> Call:
+        spec = tensor_sketch_spec(shape, shift=shift, preserve_norms=preserve_norms)
+        return tensor_sketch_call(shape, spec, shape.dense())
+
+    return call
+
+
+def tensor_sketch_csr(index_dtype: Any) -> Callable[[Shape], Call]:
+    def call(shape: Shape) -> Call:
+        spec = tensor_sketch_spec(shape, shift=True, preserve_norms=False, sparse=True)
+        return tensor_sketch_call(shape, spec, shape.sparse(0.3, index_dtype))
+
+    return call
+
+
 CALLS: dict[str, Callable[[Shape], Call]] = {
+    "convolve": convolve,
+    "tensor_sketch": tensor_sketch(shift=False, preserve_norms=False),
+    "tensor_sketch-shift-norms": tensor_sketch(shift=True, preserve_norms=True),
+    "tensor_sketch-csr32": tensor_sketch_csr(np.int32),
+    "tensor_sketch-csr64": tensor_sketch_csr(np.int64),
     "fwht": fwht,
     "srht": srht,
     "srht-csr32-filled": srht_csr_filled(np.int32),

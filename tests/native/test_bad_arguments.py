@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from powersketch import _native
 from powersketch.native import compiled
-from powersketch.native.specs import ChainSpec, ScatterSpec, SrhtSpec
-from tests.native.kernel_calls import Shape, chain_spec
+from powersketch.native.fourier_tables import FourierTables, fourier_tables
+from powersketch.native.specs import ChainSpec, ScatterSpec, SrhtSpec, TensorSketchSpec
+from tests.native.kernel_calls import Shape, chain_spec, tensor_sketch_spec
 
 ROWS, COLUMNS, SIZE, PADDED = 3, 5, 4, 8
 X = Shape(ROWS, COLUMNS, SIZE).dense()
@@ -355,3 +356,142 @@ class TestChain:
         without = replace(self.SPEC, leaf_shift=np.zeros(0))
         with pytest.raises(ValueError, match="wrong shapes"):
             self.apply(without)
+
+
+def transform_of(tables: FourierTables) -> Any:
+    arrays = {name: getattr(tables, name) for name in tables.__dataclass_fields__}
+    return _native.FourierTransform64(**arrays)
+
+
+class TestFourierTransform:
+    EVEN, ODD, CHIRPED = (fourier_tables(length) for length in (12, 15, 37))
+
+    @pytest.mark.parametrize("tables", [EVEN, ODD, CHIRPED], ids=["even", "odd", "chirped"])
+    def test_good_tables_pass(self, tables: FourierTables) -> None:
+        transform, X = transform_of(tables), np.ones((ROWS, tables.length))
+        _native.convolve(X, X, transform, np.empty_like(X), 1)
+
+    @pytest.mark.parametrize(
+        ("tables", "changes"),
+        [
+            (EVEN, {"length": 0}),
+            (EVEN, {"length": 14}),
+            (EVEN, {"length": 2**30}),
+            (EVEN, {"radices": np.array([3, 4], dtype=np.int32)}),
+            (EVEN, {"radices": np.array([3], dtype=np.int32)}),
+            (EVEN, {"radices": np.array([6], dtype=np.int32)}),
+            (EVEN, {"radices": np.array([0, 3, 2], dtype=np.int32)}),
+            (EVEN, {"radices": np.array([-2, 3], dtype=np.int32)}),
+            (EVEN, {"twiddles": EVEN.twiddles[1:]}),
+            (EVEN, {"twiddles": np.ones((len(EVEN.twiddles) + 1, 2))}),
+            (EVEN, {"twiddles": np.ones((len(EVEN.twiddles), 3))}),
+            (EVEN, {"positions": EVEN.positions[1:]}),
+            (EVEN, {"positions": changed(EVEN.positions, 2, 6)}),
+            (EVEN, {"positions": changed(EVEN.positions, 2, -1)}),
+            (EVEN, {"roots": EVEN.roots[1:]}),
+            (ODD, {"roots": EVEN.roots}),
+            (CHIRPED, {"chirp": CHIRPED.chirp[1:]}),
+            (CHIRPED, {"chirp": np.empty((0, 2))}),
+            (CHIRPED, {"chirp_spectrum": CHIRPED.chirp_spectrum[1:]}),
+        ],
+    )
+    def test_tables_that_do_not_fit_are_refused(
+        self, tables: FourierTables, changes: dict[str, Any]
+    ) -> None:
+        with pytest.raises(ValueError, match=r"fft: |outside the array"):
+            transform_of(replace(tables, **changes))
+
+    @pytest.mark.parametrize("name", ["A", "B", "out"])
+    @pytest.mark.parametrize("shape", [(ROWS, 11), (ROWS + 1, 12)])
+    def test_rows_of_wrong_shape_are_refused(self, name: str, shape: tuple[int, int]) -> None:
+        good = {part: np.ones((ROWS, 12)) for part in ("A", "B", "out")}
+        with pytest.raises(ValueError, match="convolve: wrong shapes"):
+            _native.convolve(
+                **{**good, name: np.ones(shape)}, transform=transform_of(self.EVEN), threads=1
+            )
+
+
+class TestTensorSketch:
+    SPEC = tensor_sketch_spec(Shape(ROWS, COLUMNS, SIZE), shift=True, preserve_norms=True)
+    FACTORS: ClassVar[dict[str, Any]] = {
+        "row_scale": np.ones(ROWS),
+        "row_shift": np.ones(ROWS),
+        "block_scales": np.ones((ROWS, 3)),
+        "out": np.zeros((ROWS, 15)),
+        "threads": 1,
+    }
+
+    @staticmethod
+    def make(spec: TensorSketchSpec, **changes: Any) -> Any:
+        arguments = {
+            "columns": spec.columns,
+            "blocks": spec.blocks,
+            "transforms": [
+                transform_of(fourier_tables(size)) for size in spec.blocks[:, 1].tolist()
+            ],
+            "keys": spec.keys,
+            "shifts": np.ones(int((spec.blocks[:, 0] * spec.blocks[:, 1]).sum())),
+            "tabulated": True,
+            "preserve_norms": True,
+        }
+        return _native.TensorSketch64(**{**arguments, **changes})
+
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_good_arguments_pass(self, sparse: bool) -> None:
+        sketch = self.make(self.SPEC, tabulated=not sparse)
+        if sparse:
+            assert sketch.apply_sparse(**CSR, **self.FACTORS)
+        else:
+            assert sketch.apply(X=X, **self.FACTORS)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"blocks": SPEC.blocks[:2]},
+            {"blocks": np.ascontiguousarray(SPEC.blocks[:, :2])},
+            {"blocks": SPEC.blocks - np.array([1, 0, 0], dtype=np.int32)},
+            {"blocks": SPEC.blocks + np.array([0, 1, 0], dtype=np.int32)},
+            {"blocks": SPEC.blocks - np.array([0, 0, 3], dtype=np.int32)},
+            {"transforms": []},
+            {"keys": SPEC.keys[1:]},
+            {"shifts": np.ones(3)},
+        ],
+    )
+    def test_inconsistent_sketches_are_refused(self, changes: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="TensorSketch: "):
+            self.make(self.SPEC, **changes)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"row_scale": np.ones(ROWS - 1)},
+            {"row_shift": np.ones(0)},
+            {"block_scales": np.ones((ROWS, 2))},
+            {"block_scales": np.ones((ROWS + 1, 3))},
+            {"out": np.zeros((ROWS, 14))},
+            {"out": np.zeros((ROWS - 1, 15))},
+            {"threads": 0},
+        ],
+        ids="-".join,
+    )
+    def test_rows_of_wrong_shape_are_refused(self, changes: dict[str, Any]) -> None:
+        sketch, factors = self.make(self.SPEC), {**self.FACTORS, **changes}
+        with pytest.raises(ValueError, match=r"wrong shapes|threads must be"):
+            sketch.apply(X=X, **factors)
+        with pytest.raises(ValueError, match=r"wrong shapes|threads must be"):
+            sketch.apply_sparse(**CSR, **factors)
+
+    @pytest.mark.parametrize("columns", [COLUMNS - 1, COLUMNS + 1])
+    def test_rows_have_as_many_columns_as_the_sketch(self, columns: int) -> None:
+        with pytest.raises(ValueError, match="wrong shapes"):
+            self.make(self.SPEC).apply(X=np.ones((ROWS, columns)), **self.FACTORS)
+
+    @pytest.mark.parametrize("bad", [-1, COLUMNS, 2**31 - 1])
+    def test_sparse_columns_are_checked(self, bad: int) -> None:
+        broken = {**CSR, "columns": changed(CSR_COLUMNS, 3, bad)}
+        with pytest.raises(ValueError, match="outside the array"):
+            self.make(self.SPEC).apply_sparse(**broken, **self.FACTORS)
+
+    def test_a_shift_needs_a_direction(self) -> None:
+        with pytest.raises(ValueError, match="wrong shapes"):
+            self.make(self.SPEC, shifts=np.ones(0)).apply(X=X, **self.FACTORS)

@@ -20,7 +20,8 @@ options = {"n_components": 64, "random_state": 3}
 digest = hashlib.sha256()
 for rows in (X, sp.csr_array(np.where(X < 0.2, X, 0.0)), generator.normal(size=(50, 200))):
     for arguments in ({"degree": 3, "coef0": 1.0}, {"degree": 7, "expansion": "none"},
-                      {"degree": 5, "norm_preserving": False}):
+                      {"degree": 5, "norm_preserving": False},
+                      {"degree": 4, "method": "tensorsketch"}):
         digest.update(PolynomialSketch(**arguments, **options).fit_transform(rows).tobytes())
 simd = "none" if native.srht.__module__.endswith("reference") else _native.instruction_set()
 print(native.srht.__module__, simd, digest.hexdigest())

@@ -11,6 +11,7 @@ from powersketch.native.specs import (
     ScatterSpec,
     SorfSpec,
     SrhtSpec,
+    TensorSketchSpec,
     is_sparse,
     orthogonal_scale,
     padded_length,
@@ -19,9 +20,12 @@ from powersketch.native.specs import (
 if TYPE_CHECKING or os.environ.get("POWERSKETCH_SIMD") != "numpy":
     from powersketch.native.compiled import (
         Chain,
+        TensorSketch,
+        convolve,
         fourier,
         fwht,
         make_chain,
+        make_tensor_sketch,
         product,
         row_moments,
         scatter,
@@ -34,15 +38,20 @@ else:
         ReferenceChain as Chain,
     )
     from powersketch.native.reference import (
+        convolve,
         fourier,
         fwht,
         make_chain,
+        make_tensor_sketch,
         product,
         row_moments,
         scatter,
         sorf,
         srht,
         tensor_srht,
+    )
+    from powersketch.native.reference_tensor_sketch import (
+        ReferenceTensorSketch as TensorSketch,
     )
 
 __all__ = [
@@ -54,10 +63,14 @@ __all__ = [
     "ScatterSpec",
     "SorfSpec",
     "SrhtSpec",
+    "TensorSketch",
+    "TensorSketchSpec",
+    "convolve",
     "fourier",
     "fwht",
     "is_sparse",
     "make_chain",
+    "make_tensor_sketch",
     "orthogonal_scale",
     "padded_length",
     "product",

@@ -1,6 +1,7 @@
 """The compiled kernels behind NumPy-shaped functions: output allocated, dtypes matched."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import _native
+from powersketch.native.fourier_tables import fourier_tables
 from powersketch.native.specs import (
     ChainSpec,
     PairSpec,
@@ -16,12 +18,14 @@ from powersketch.native.specs import (
     ScatterSpec,
     SorfSpec,
     SrhtSpec,
+    TensorSketchSpec,
 )
 
 _native.instruction_set()  # a wrong POWERSKETCH_SIMD is reported here, not at the first transform
 
 NOTHING = np.empty(0, dtype=np.int32)
 DENSE_BYTES = 1 << 22  # of sparse rows made dense at a time
+TABLE_ENTRIES = 1 << 22  # of hashed targets kept at most; dense rows need one for every column
 
 
 def _csr(X: Any) -> tuple[Real, NDArray[Any], NDArray[np.int64]]:
@@ -172,3 +176,89 @@ def make_chain(spec: ChainSpec, dtype: np.dtype[Any]) -> Chain:
         registers=spec.registers,
         preserve_norms=spec.preserve_norms,
     )
+
+
+@lru_cache(maxsize=64)
+def _transform(length: int, dtype: np.dtype[Any]) -> Any:
+    """Return the compiled transform of rows of one length; asking again costs nothing."""
+    tables = fourier_tables(length)
+    cls: Callable[..., Any] = (
+        _native.FourierTransform32 if dtype == np.float32 else _native.FourierTransform64
+    )
+    return cls(
+        length=length,
+        radices=tables.radices,
+        twiddles=tables.twiddles.astype(dtype),
+        positions=tables.positions,
+        roots=tables.roots.astype(dtype),
+        chirp=tables.chirp.astype(dtype),
+        chirp_spectrum=tables.chirp_spectrum.astype(dtype),
+    )
+
+
+def convolve(A: Real, B: Real, *, threads: int = 1) -> Real:
+    """Return the circular convolution of every pair of rows, which have the same length."""
+    out = np.empty_like(A, order="C")
+    _native.convolve(A, B, _transform(A.shape[1], A.dtype), out, threads)
+    return out
+
+
+class TensorSketch:
+    """A TensorSketch made ready for one dtype."""
+
+    def __init__(self, spec: TensorSketchSpec, dtype: np.dtype[Any]) -> None:
+        cls: Callable[..., Any] = (
+            _native.TensorSketch32 if dtype == np.float32 else _native.TensorSketch64
+        )
+        self._compiled = cls(
+            columns=spec.columns,
+            blocks=spec.blocks,
+            transforms=[_transform(size, dtype) for size in spec.blocks[:, 1].tolist()],
+            keys=spec.keys,
+            shifts=_direction_sketches(spec).astype(dtype),
+            tabulated=not spec.sparse and len(spec.keys) * spec.columns <= TABLE_ENTRIES,
+            preserve_norms=spec.preserve_norms,
+        )
+
+    def apply(
+        self,
+        X: Rows,
+        row_scale: Real,
+        row_shift: Real,
+        block_scales: NDArray[np.float64],
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the blocks of every row into `out`; False if a value overflows its dtype.
+
+        u is row_scale[i] · x + row_shift[i] · direction in row i, whose block b has norm
+        block_scales[i, b] if norms are preserved, else is multiplied by it.
+        """
+        rows = row_scale, row_shift, block_scales, out, threads
+        fits: bool = (
+            self._compiled.apply_sparse(*_csr(X), *rows)
+            if sp.issparse(X)
+            else self._compiled.apply(X, *rows)
+        )
+        return fits
+
+
+def _direction_sketches(spec: TensorSketchSpec) -> NDArray[np.float64]:
+    """Return every CountSketch of the direction, one after the other; nothing without one."""
+    direction = spec.direction
+    if not len(direction):
+        return direction
+    sizes = np.repeat(spec.blocks[:, 1], spec.blocks[:, 0])
+    sketches = np.empty(int(sizes.sum()))
+    columns = np.flatnonzero(direction).astype(np.int32)
+    row = direction[columns], columns, np.array([0, len(columns)], dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    for key, start, size in zip(spec.keys.tolist(), starts, sizes, strict=True):
+        out = sketches[None, start : start + size]
+        _native.scatter_sparse_hashed(*row, len(direction), key, 1, 1.0, out, 1)
+    return sketches
+
+
+def make_tensor_sketch(spec: TensorSketchSpec, dtype: np.dtype[Any]) -> TensorSketch:
+    """Copy the plan into a compiled TensorSketch for `dtype`."""
+    return TensorSketch(spec, dtype)

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.native.fixed_order import dense_rows, scatter, sine, sum_by_eights
+from powersketch.native.reference_convolution import convolve
+from powersketch.native.reference_tensor_sketch import make_tensor_sketch
 from powersketch.native.specs import (
     ChainSpec,
     PairSpec,
@@ -18,28 +21,22 @@ from powersketch.native.specs import (
     ScatterSpec,
     SorfSpec,
     SrhtSpec,
-    is_sparse,
 )
 
-# P(b) = b · Σ c_k b^(2k) ≈ sin(2πb) for |b| ≤ ¼, by interpolation of sin(2π√u)/√u in the Chebyshev
-# nodes of [0, 1/16]: off by 2e-7 in float32 and by 4e-16 in float64, rounding included.
-_SINE_SINGLE = (6.28318548, -41.3416824, 81.602478, -76.5811691, 39.7598267)
-_SINE_DOUBLE = (
-    6.283185307179586,
-    -41.341702240399755,
-    81.60524927607362,
-    -76.70585975282492,
-    42.058693925428685,
-    -15.0946416761179,
-    3.8199280942271643,
-    -0.7177337921413454,
-    0.10089695501646812,
-)
-
-
-def _dense(X: Rows) -> Real:
-    dense: Real = X.toarray() if is_sparse(X) else X
-    return dense
+__all__ = [
+    "ReferenceChain",
+    "convolve",
+    "fourier",
+    "fwht",
+    "make_chain",
+    "make_tensor_sketch",
+    "product",
+    "row_moments",
+    "scatter",
+    "sorf",
+    "srht",
+    "tensor_srht",
+]
 
 
 def _padded(X: Real, length: int) -> Real:
@@ -62,7 +59,7 @@ def fwht(X: Real, padded: int, *, threads: int = 1) -> Real:
 def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
     """Return scale · (H D x)[indices] for every row; X may have fewer columns than D."""
     del threads
-    dense = _dense(X)
+    dense = dense_rows(X)
     signs = spec.signs[: dense.shape[1]].astype(dense.dtype)
     sampled: Real = fwht(dense * signs, spec.padded)[:, spec.indices]
     sampled *= dense.dtype.type(spec.scale)
@@ -82,7 +79,7 @@ def tensor_srht(A: Real, B: Real, spec: PairSpec, *, threads: int = 1) -> Real:
 def sorf(X: Rows, spec: SorfSpec, *, threads: int = 1) -> Real:
     """Return scales · (F D₃ F D₂ F D₁ x)[indices] for every row; see SorfSpec."""
     del threads
-    dense = _dense(X)
+    dense = dense_rows(X)
     blocks = []
     for diagonals in spec.diagonals(dense.dtype):
         block = _padded(dense, spec.padded)
@@ -94,16 +91,6 @@ def sorf(X: Rows, spec: SorfSpec, *, threads: int = 1) -> Real:
     return kept
 
 
-def _sine(quarters: Real) -> Real:
-    """Return sin(2πb) for |b| ≤ ¼, by Horner's rule."""
-    coefficients = _SINE_SINGLE if quarters.dtype == np.float32 else _SINE_DOUBLE
-    squares = quarters * quarters
-    result: Real = np.full_like(squares, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        result = result * squares + squares.dtype.type(coefficient)
-    return result * quarters
-
-
 def fourier(X: Rows, spec: SorfSpec, scale: float, *, threads: int = 1) -> Real:
     """Return scale · cos(2πp), then scale · sin(2πp), for every row, p = sorf(x) in turns."""
     del threads
@@ -113,36 +100,11 @@ def fourier(X: Rows, spec: SorfSpec, scale: float, *, threads: int = 1) -> Real:
     remainder = turns - ((turns + integers) - integers)
     # Where turns are too many to have a fraction, the sum is off by more than half a turn.
     distance = np.minimum(np.abs(remainder), 0.5)
-    cosines = _sine(0.25 - distance)
-    sines = np.copysign(_sine(np.minimum(distance, 0.5 - distance)), remainder)
+    cosines = sine(0.25 - distance)
+    sines = np.copysign(sine(np.minimum(distance, 0.5 - distance)), remainder)
     features: Real = np.concatenate([cosines, sines], axis=1)
     features *= turns.dtype.type(scale)
     return features
-
-
-def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:
-    """Return scale · (signed sums of the coordinates of every row)."""
-    del threads
-    dense = _dense(X)
-    out = np.zeros((dense.shape[0], spec.size), dtype=dense.dtype)
-    for column, targets in zip(dense.T, spec.table, strict=False):
-        for target in targets:
-            out[:, target // 2] += -column if target % 2 else column
-    scaled: Real = out * dense.dtype.type(spec.scale)
-    return scaled
-
-
-def _sum_by_eights(values: Real) -> Real:
-    """Sum rows by eight partial sums, position modulo eight, then a tree of additions."""
-    length = -(-values.shape[1] // 8) * 8
-    parts = np.zeros((len(values), 8), dtype=values.dtype)
-    for start in range(0, length, 8):
-        chunk = values[:, start : start + 8]
-        parts[:, : chunk.shape[1]] += chunk
-    even = (parts[:, 0] + parts[:, 4]) + (parts[:, 2] + parts[:, 6])
-    odd = (parts[:, 1] + parts[:, 5]) + (parts[:, 3] + parts[:, 7])
-    total: Real = even + odd
-    return total
 
 
 def row_moments(
@@ -150,14 +112,14 @@ def row_moments(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ‖x‖² and ⟨x, direction⟩ of every row, summed in double precision."""
     del threads
-    dense = _dense(X).astype(np.float64)
-    return _sum_by_eights(dense * dense), _sum_by_eights(dense * direction)
+    dense = dense_rows(X).astype(np.float64)
+    return sum_by_eights(dense * dense), sum_by_eights(dense * direction)
 
 
 def product(X: Rows, matrix: Real, *, threads: int = 1) -> Real:
     """Return X @ matrix, each sum taken in the order of the columns of X."""
     del threads
-    dense = _dense(X)
+    dense = dense_rows(X)
     out = np.zeros((dense.shape[0], matrix.shape[1]), dtype=dense.dtype)
     for column, matrix_row in zip(dense.T, matrix, strict=True):
         out += column[:, None] * matrix_row
@@ -170,7 +132,7 @@ class _Register:
     def __init__(self, values: Real, size: int, track: NDArray[np.float64]) -> None:
         self.values = values
         self.track = track
-        squares = _sum_by_eights(values[:, :size] * values[:, :size])
+        squares = sum_by_eights(values[:, :size] * values[:, :size])
         self.norms = np.sqrt(squares.astype(np.float64))
 
 
@@ -241,7 +203,7 @@ class ReferenceChain:
     def _factor(
         self, values: Real, register: _Register, scales: NDArray[np.float64]
     ) -> tuple[Real, bool]:
-        norms = np.sqrt(_sum_by_eights(values * values).astype(np.float64))
+        norms = np.sqrt(sum_by_eights(values * values).astype(np.float64))
         if self._spec.preserve_norms:
             factor = np.divide(scales, norms, out=np.zeros_like(scales), where=norms > 0)
         else:

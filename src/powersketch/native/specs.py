@@ -159,3 +159,33 @@ class ChainSpec:
     outputs: NDArray[np.int32]
     registers: int
     preserve_norms: bool = field(default=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorSketchSpec:
+    """C₁u ∗ C₂u ∗ …, circular convolutions of CountSketches of u [PP13], block by block.
+
+    Attributes
+    ----------
+    columns : int
+        Columns of the input.
+    blocks : array of int32, shape (n_blocks, 3)
+        Rows (degree, size, offset): a block is the convolution of `degree` CountSketches of length
+        `size`, and becomes the output columns from `offset` on.
+    keys : array of uint64
+        The key of every CountSketch's hash, block after block: the upper half of the hash of a
+        coordinate chooses the bucket, its last bit the sign.
+    direction : array of float64
+        What rows are shifted along, or empty; it may have more coordinates than rows have columns.
+    preserve_norms : bool
+        Whether a block is rescaled to the norm asked for, or is the linear sketch of the power.
+    sparse : bool
+        Whether rows will be sparse, so that hashes of all columns need not be kept.
+    """
+
+    columns: int
+    blocks: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    direction: NDArray[np.float64]
+    preserve_norms: bool
+    sparse: bool
