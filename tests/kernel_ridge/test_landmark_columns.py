@@ -31,7 +31,10 @@ class TestStatistics:
         nystroem = fitted(X)
         columns = LandmarkColumns.of(nystroem)
         assert columns is not None
-        found = columns.statistics_of_features(block_statistics(columns.transform(X), y, w))
+        assert columns.summable
+        found = columns.statistics_of_features(
+            block_statistics(columns.prepared().transform(X), y, w)
+        )
         expected = block_statistics(nystroem.transform(X), y, w)
         scale = np.trace(expected.gram)
         np.testing.assert_allclose(found.gram, expected.gram, atol=1e-10 * scale)
@@ -46,16 +49,23 @@ class TestStatistics:
         for coef in (np.arange(60.0), np.arange(120.0).reshape(2, 60)):
             found, of_columns = summed_map(nystroem, coef)
             assert isinstance(found, LandmarkColumns)
-            predictions = found.transform(X) @ of_columns.T
+            predictions = found.prepared().transform(X) @ of_columns.T
             np.testing.assert_allclose(predictions, nystroem.transform(X) @ coef.T, atol=1e-8)
 
 
 class TestWhereItIsDone:
     def test_not_for_nearly_dependent_landmarks(self) -> None:
-        nystroem = fitted(rows(columns=2), gamma=1e-3)
-        assert LandmarkColumns.of(nystroem) is None
-        coef = np.ones(60)
-        assert summed_map(nystroem, coef) == (nystroem, coef)
+        X = rows(columns=2, dtype=np.float32)
+        nystroem = fitted(X, gamma=1e-3)
+        columns = LandmarkColumns.of(nystroem)
+        assert columns is not None
+        assert not columns.summable
+        # Predictions need no more than values with all digits.
+        assert columns.prepared().transform(X).dtype == np.float64
+
+    def test_a_sketch_stays_as_it_is(self) -> None:
+        sketch, coef = GaussianSketch(random_state=0).fit(rows()), np.ones(100)
+        assert summed_map(sketch, coef) == (sketch, coef)
 
     def test_not_for_other_maps(self) -> None:
         assert LandmarkColumns.of(GaussianSketch(random_state=0).fit(rows())) is None
@@ -66,7 +76,7 @@ class TestColumns:
     def test_times_the_inverse_factor_are_the_features(self, dtype: Any) -> None:
         X = rows(dtype=dtype)
         nystroem = fitted(X)
-        C = nystroem.kernel_columns(X)
+        C = nystroem.kernel_columns()(X)
         assert C.dtype == dtype
         np.testing.assert_allclose(C, nystroem.kernel_(X, nystroem.landmarks_), rtol=1e-5)
         features = np.linalg.solve(nystroem.factor_, C.T.astype(np.float64)).T
@@ -76,13 +86,13 @@ class TestColumns:
         X = rows(columns=2, dtype=np.float32)
         kernel = Gaussian(1e-2)
         nystroem = LeverageNystroem(kernel, n_components=60, jitter=1e-13, random_state=0).fit(X)
-        assert nystroem.kernel_columns(X).dtype == np.float64
+        assert nystroem.kernel_columns()(X).dtype == np.float64
 
     def test_of_sparse_rows(self) -> None:
         X = sparse.random_array((100, 30), density=0.2, rng=0, format="csr")
         nystroem = fitted(X, gamma=1.0, size=20)
         np.testing.assert_allclose(
-            nystroem.kernel_columns(X), nystroem.kernel_columns(X.toarray()), rtol=1e-12
+            nystroem.kernel_columns()(X), nystroem.kernel_columns()(X.toarray()), rtol=1e-12
         )
 
 

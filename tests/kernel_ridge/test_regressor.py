@@ -194,7 +194,7 @@ class TestPath:
         assert not np.array_equal(sampled.scores_, whole.scores_)
         np.testing.assert_allclose(sampled.scores_, whole.scores_, rtol=0.5)
         np.testing.assert_array_equal(sampled.statistics_.gram, whole.statistics_.gram)
-        assert primal.LEFT_OUT_ROWS == 4096
+        assert primal.LEFT_OUT_ROWS == 2048
 
     def test_the_end_of_the_path_is_reported(self) -> None:
         X, y = waves()

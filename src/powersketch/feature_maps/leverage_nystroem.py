@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -205,23 +206,27 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         return self._features.transform(X, threads, progress)
 
-    def kernel_columns(self, X: Any) -> Real:
-        """Return the kernel's values at the landmarks; features are these times a fixed matrix.
+    def kernel_columns(self, *, precise: bool = False) -> Callable[[Any], Real]:
+        """Return the function from rows to the kernel's values at the landmarks.
+
+        The landmarks are prepared once for all calls. Features are the values times a fixed
+        matrix: ``transform(X)`` is C R⁻¹ with C = ``kernel_columns()(X)`` and R = ``factor_.T``.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
+        precise : bool, default=False
+            Whether values are float64 in any case. They are float32 otherwise if rows are float32
+            and that is accurate enough for such a solve.
 
         Returns
         -------
-        C : ndarray of shape (n_samples, n_components_)
-            k(X, landmarks_), so that ``transform(X)`` is C R⁻¹ with R = ``factor_.T``. float32 if
-            rows are float32 and that is accurate enough for such a solve, else float64.
+        callable
+            From X of shape (n_samples, n_features) to k(X, landmarks_), of shape (n_samples,
+            n_components_).
         """
         check_is_fitted(self)
-        X = validate_data(self, X, **_ACCEPTED, reset=False)
-        return self._features.columns(X, thread_count(self.n_jobs))
+        values = self._features.columns(thread_count(self.n_jobs), precise=precise)
+        return lambda X: values(validate_data(self, X, **_ACCEPTED, reset=False))
 
     @property
     def factor_(self) -> Real:

@@ -9,20 +9,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dgemm, dsyrk
 
 _BLOCK_BYTES = 64 << 20
 # So many multiplications take a fraction of a second, after which an interrupt is heard.
-_BLOCK_PRODUCTS = 2e10
+_BLOCK_PRODUCTS = 4e10
 _SMALLEST_BLOCK = 64
 _MIRRORED = 512
 
 
 def row_blocks(rows: int, features: int) -> Iterator[slice]:
     """Yield slices of the rows such that their features take 64 MiB in float64 at most."""
-    by_memory = _BLOCK_BYTES // (8 * features)
-    by_time = int(_BLOCK_PRODUCTS / features**2)
-    step = max(min(by_memory, by_time), _SMALLEST_BLOCK)
+    return _slices(rows, max(_BLOCK_BYTES // (8 * features), _SMALLEST_BLOCK))
+
+
+def _slices(rows: int, step: int) -> Iterator[slice]:
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
@@ -42,6 +43,7 @@ class StatisticsSum:
         self._count, self._weight = 0, 0.0
         self._gram = np.zeros((features, features), order="F")
         self._sums = np.zeros(features)
+        self._deviations = np.empty((0, features))
         self._target_sums = np.zeros_like(self.target_shift)
         self._cross = np.zeros((features, *self.target_shift.shape))
         self._target_squares = np.zeros_like(self.target_shift)
@@ -55,26 +57,39 @@ class StatisticsSum:
     def add(self, Z: Any, y: NDArray[np.float64], weights: NDArray[np.float64] | None) -> None:
         """Add the rows of a block; weights of None are ones."""
         Z = Z.toarray() if sparse.issparse(Z) else Z
-        deviations = np.subtract(Z, self.shift, dtype=np.float64, order="C")
+        deviations = np.subtract(Z, self.shift, out=self._room(Z.shape[0]))
         roots = np.ones(Z.shape[0]) if weights is None else np.sqrt(weights)
         if weights is not None:
             deviations *= roots[:, np.newaxis]
         targets = (y - self.target_shift) * roots.reshape(-1, *(1,) * (y.ndim - 1))
-        # One triangle, in place: half of the work of a product, and no second matrix.
-        self._gram = dsyrk(1.0, deviations.T, beta=1.0, c=self._gram, overwrite_c=True)
-        self._sums += roots @ deviations
-        self._cross += deviations.T @ targets
+        self._add_to_gram(deviations)
+        self._sums += np.einsum("i,ij->j", roots, deviations)
+        # By the same library as the Gram matrix: the threads of two would get in each other's way.
+        cross = dgemm(1.0, deviations.T, targets.reshape(Z.shape[0], -1))
+        self._cross += cross.reshape(self._cross.shape)
         self._target_sums += roots @ targets
         self._target_squares += np.einsum("i...,i...->...", targets, targets)
         self._weight += float(roots @ roots)
         self._count += int(np.count_nonzero(roots))
+
+    def _room(self, rows: int) -> NDArray[np.float64]:
+        """Return memory for the deviations of a block, the same for all that are no larger."""
+        if rows > self._deviations.shape[0]:
+            self._deviations = np.empty((rows, self.shift.size))
+        return self._deviations[:rows]
+
+    def _add_to_gram(self, deviations: NDArray[np.float64]) -> None:
+        """Add to one triangle, in place: half of the work of a product, and no second matrix."""
+        step = max(int(_BLOCK_PRODUCTS / deviations.shape[1] ** 2), _SMALLEST_BLOCK)
+        for part in _slices(deviations.shape[0], step):
+            self._gram = dsyrk(1.0, deviations[part].T, beta=1.0, c=self._gram, overwrite_c=True)
 
     def centred(self) -> dict[str, Any]:
         """Return the fields of `RidgeStatistics`; nothing can be added afterwards."""
         scale = 1.0 / self._weight if self._weight else 0.0
         drift, target_drift = scale * self._sums, scale * self._target_sums
         gram = dsyrk(-self._weight, drift[:, np.newaxis], beta=1.0, c=self._gram, overwrite_c=True)
-        _mirror_upper_triangle(gram)
+        mirror_upper_triangle(gram)
         return {
             "count": self._count,
             "weight": self._weight,
@@ -86,7 +101,8 @@ class StatisticsSum:
         }
 
 
-def _mirror_upper_triangle(matrix: NDArray[np.float64]) -> None:
+def mirror_upper_triangle(matrix: NDArray[np.float64]) -> None:
+    """Copy what is above the diagonal to what is below it."""
     for start in range(0, matrix.shape[0], _MIRRORED):
         stop = start + _MIRRORED
         corner = matrix[start:stop, start:stop]

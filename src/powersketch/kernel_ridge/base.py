@@ -130,6 +130,8 @@ class SketchedRidge(RidgeSettings):
             return np.asarray(products + solution.intercept).astype(X.dtype, copy=False)
         values = np.empty((X.shape[0], *solution.intercept.shape), X.dtype)
         feature_map, coef = self._summed
+        if isinstance(feature_map, LandmarkColumns):
+            feature_map = feature_map.prepared()
         for part in map_blocks(feature_map, X):
             Z = features_of(feature_map, X[part]).astype(np.float64, copy=False)
             values[part] = Z @ coef.T + solution.intercept
@@ -195,9 +197,9 @@ class SketchedRidge(RidgeSettings):
     def _statistics_of(self, feature_map: Any, rows: TrainingRows) -> RidgeStatistics:
         progress = Progress(type(self).__name__, rows.count, self.verbose)
         columns = LandmarkColumns.of(feature_map)
-        if columns is None:
+        if columns is None or not columns.summable:
             return statistics_of_blocks(feature_blocks(feature_map, rows, progress))
-        sums = statistics_of_blocks(feature_blocks(columns, rows, progress))
+        sums = statistics_of_blocks(feature_blocks(columns.prepared(), rows, progress))
         return columns.statistics_of_features(sums)
 
     def _solved(self) -> Any:

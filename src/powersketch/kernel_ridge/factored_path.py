@@ -80,7 +80,7 @@ def _cholesky(gram: NDArray[np.float64], alpha: float) -> NDArray[Any] | None:
     rounding = gram.shape[0] * float(np.finfo(np.float64).eps) * np.trace(gram)
     if alpha <= rounding:
         return None
-    shifted = np.array(gram, order="C")
+    shifted = gram.copy(order="K")
     shifted[np.diag_indices_from(shifted)] += alpha
     try:
         factor: NDArray[Any] = interruptible(lambda: np.linalg.cholesky(shifted))

@@ -7,6 +7,7 @@ few thousand rows. Errors of rounding grow by it, so that it is done where R is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from scipy import linalg
 
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.feature_maps.triangular_rows import TriangularRows
+from powersketch.kernel_ridge.accumulation import mirror_upper_triangle
 from powersketch.kernel_ridge.statistics import RidgeStatistics
 from powersketch.random_streams import RandomStreams
 
@@ -25,38 +27,56 @@ _PROBES = 16
 
 
 @dataclass(frozen=True, eq=False)
+class PreparedColumns:
+    """Kernel values in the place of features, for one pass over the rows."""
+
+    transform: Callable[[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
 class LandmarkColumns:
-    """A fitted Nyström map, to be summed up by its kernel values."""
+    """A fitted Nyström map by its kernel values.
+
+    Parameters
+    ----------
+    feature_map : LeverageNystroem
+        The map.
+    solver : TriangularRows
+        For its factor.
+    summable : bool
+        Whether sums of products of values can be turned into those of features.
+    """
 
     feature_map: LeverageNystroem
     solver: TriangularRows
+    summable: bool
 
     @classmethod
     def of(cls, feature_map: Any) -> LandmarkColumns | None:
-        """Return them if the map is one of landmarks that are far from dependent, else None."""
+        """Return them if the map is one of landmarks."""
         if not isinstance(feature_map, LeverageNystroem):
             return None
         solver = TriangularRows.of(feature_map.factor_)
-        return cls(feature_map, solver) if _well_conditioned(solver) else None
+        return cls(feature_map, solver, _well_conditioned(solver))
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Return the kernel's values at the landmarks."""
-        return self.feature_map.kernel_columns(X)
+    def prepared(self) -> PreparedColumns:
+        """Return what gives kernel values, precise ones where landmarks are nearly dependent."""
+        return PreparedColumns(self.feature_map.kernel_columns(precise=not self.summable))
 
     def statistics_of_features(self, columns: RidgeStatistics) -> RidgeStatistics:
         """Turn the statistics of kernel values into those of features."""
-        gram = np.array(columns.gram, order="C")
-        for _ in range(2):  # from both sides
-            self.solver.solve(gram)
-            gram = np.ascontiguousarray(gram.T)
+        # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
+        gram = columns.gram.T.copy()
+        self.solver.solve(gram)
+        gram = np.ascontiguousarray(gram.T)
+        self.solver.solve(gram)
         # Both triangles hold the same but for rounding errors.
-        gram += gram.T.copy()
-        gram *= 0.5
+        mirror_upper_triangle(gram)
         cross = columns.cross.reshape(columns.cross.shape[0], -1)
         return replace(
             columns,
             feature_mean=self._solved(columns.feature_mean[np.newaxis])[0],
-            gram=np.asfortranarray(gram),
+            gram=gram.T,
             cross=self._solved(cross.T).T.reshape(columns.cross.shape),
         )
 
@@ -74,7 +94,7 @@ class LandmarkColumns:
 
 
 def summed_map(feature_map: Any, coef: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
-    """Return the cheapest map whose features give predictions, and their coefficients."""
+    """Return what gives predictions, the map or its kernel values, and the coefficients."""
     columns = LandmarkColumns.of(feature_map)
     return (feature_map, coef) if columns is None else (columns, columns.coefficients(coef))
 

@@ -24,8 +24,8 @@ from powersketch.kernel_ridge.targets import check_some_weight
 from powersketch.random_streams import RandomStreams
 
 # The leave-one-out error is a mean over so many rows at most: its standard error is then about
-# 2.2 % of it, and the differences along the path have much smaller ones.
-LEFT_OUT_ROWS = 4096
+# 3 % of it, and the differences along the path have much smaller ones.
+LEFT_OUT_ROWS = 2048
 
 Blocks = Iterator[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64] | None]]
 

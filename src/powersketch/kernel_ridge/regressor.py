@@ -40,7 +40,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         the budgets allow for "auto" (without budgets √n · log n).
     alpha : float, "loo" or "gcv", default=1.0
         The penalty, as in scikit-learn's ``KernelRidge`` and ``Ridge``; or how it is chosen from
-        `alphas`, in mode "primal": "loo" takes the least leave-one-out error (over up to 4096
+        `alphas`, in mode "primal": "loo" takes the least leave-one-out error (over up to 2048
         rows, always with the model of all other rows); "gcv" takes the largest alpha whose
         generalised cross-validation score is within its standard error of the least.
     alphas : array of float or None, default=None

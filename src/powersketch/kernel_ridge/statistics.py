@@ -160,7 +160,8 @@ class RidgeStatistics:
         gram, cross, _ = self.moments(fit_intercept=fit_intercept)
         rounding = gram.shape[0] * float(np.finfo(np.float64).eps) * np.trace(gram)
         if alpha > rounding:
-            coef = CholeskyFactor(np.array(gram), alpha=alpha) @ cross
+            # Row by row, as the factorisation takes it; the matrix is symmetric.
+            coef = CholeskyFactor(gram.T.copy(order="C"), alpha=alpha) @ cross
         else:
             coef = GramSpectrum.of(gram).solve(cross, alpha)
         return self.solution(coef, fit_intercept=fit_intercept)
