@@ -117,8 +117,8 @@ def error_against_time(*, quick: bool) -> Table:
         "share of wrong classes, or squared error relative to the variance. The Gaussian kernel "
         "has the same gamma for all. The penalty is the best of 6: for our estimators by "
         "leave-one-out, for the others on a held-out tenth of the training rows, from normal "
-        "equations that are summed up once, which is far cheaper than scikit-learn's own search. At "
-        "the largest size, sketch='auto' is held to 1.02 × the error of the better of Nystroem and "
+        "equations that are summed up once: far cheaper than scikit-learn's own search. At the "
+        "largest size, sketch='auto' is held to 1.02 × the error of the better of Nystroem and "
         "RBFSampler.",
         [row for name, methods in outcomes.items() for row in _rows(name, methods, sizes)],
         figure=curve_figure(

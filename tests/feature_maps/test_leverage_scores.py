@@ -287,7 +287,7 @@ class TestThinned:
 
 @pytest.mark.parametrize(("count", "columns"), [(1, 1), (10, 4096), (100_000, 3), (3, 10**7)])
 def test_blocks_cover_all_rows(count: int, columns: int) -> None:
-    blocks = list(row_blocks(count, columns, np.dtype(np.float64)))
+    blocks = list(row_blocks(count, columns))
     assert [row for block in blocks for row in range(count)[block]] == list(range(count))
     height = blocks[0].stop
     assert height == 1 or 8 * height * columns <= 16 << 20

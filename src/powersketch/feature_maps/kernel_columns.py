@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,21 +60,24 @@ class KernelColumns:
             block *= self.weights
             return function(block)
 
-        parts = row_blocks(rows.size, self.sample.size, np.dtype(np.float64))
+        parts = row_blocks(rows.size, self.sample.size)
         return ordered_map(computed, parts, self.threads)
 
 
 def precise_diagonal(kernel: Kernel, X: Rows) -> NDArray[np.float64]:
     """Return all k(x_i, x_i) in float64, even where the rows are float32."""
-    blocks = row_blocks(X.shape[0], X.shape[1], np.dtype(np.float64))
+    blocks = row_blocks(X.shape[0], X.shape[1])
     parts = [kernel.diagonal(X[part].astype(np.float64, copy=False)) for part in blocks]
     diagonal: NDArray[np.float64] = np.concatenate(parts)
     return diagonal
 
 
-def row_blocks(rows: int, columns: int, dtype: np.dtype[Any], threads: int = 1) -> Iterator[slice]:
-    """Yield slices of so many rows that a block takes a few MiB, and every thread has one."""
-    fitting = _BLOCK_BYTES // (dtype.itemsize * columns)
+def row_blocks(rows: int, columns: int, threads: int = 1) -> Iterator[slice]:
+    """Yield slices of so many rows that a block takes a few MiB, and every thread has one.
+
+    Kernels are computed in float64, whatever the dtype of the result.
+    """
+    fitting = _BLOCK_BYTES // (8 * columns)
     height = min(max(fitting, 1), _MOST_ROWS, -(-rows // threads) or 1)
     for start in range(0, rows, height):
         yield slice(start, min(start + height, rows))

@@ -68,7 +68,7 @@ class NystroemFeatures:
             return block
 
         Z = np.empty((X.shape[0], self.landmarks.shape[0]), X.dtype)
-        return _collected(features, Z, dtype, threads, progress)
+        return _collected(features, Z, threads, progress)
 
     def columns(self, threads: int, *, precise: bool) -> Callable[[Rows], Real]:
         """Return the function from rows to k(x, L), the landmarks prepared for many blocks of rows.
@@ -82,7 +82,7 @@ class NystroemFeatures:
             single = self.single and not precise
             dtype = X.dtype if single else np.dtype(np.float64)
             out = np.empty((X.shape[0], self.landmarks.shape[0]), dtype)
-            return _collected(lambda part: values(X[part], dtype), out, dtype, threads)
+            return _collected(lambda part: values(X[part], dtype), out, threads)
 
         return computed
 
@@ -96,18 +96,17 @@ class NystroemFeatures:
 def _collected(
     compute: Callable[[slice], Real],
     out: Real,
-    dtype: np.dtype[Any],
     threads: int,
     progress: Progress | None = None,
 ) -> Real:
-    """Fill `out` with what is computed, in the given dtype, for one block of rows after another."""
+    """Fill `out` with what is computed for one block of rows after another."""
     progress = progress or Progress("", out.shape[0], 0)
 
     def write(part: slice) -> slice:
         _store(compute(part), out[part])
         return part
 
-    for part in ordered_map(write, row_blocks(out.shape[0], out.shape[1], dtype, threads), threads):
+    for part in ordered_map(write, row_blocks(out.shape[0], out.shape[1], threads), threads):
         progress.update(part.stop)
     return out
 
