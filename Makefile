@@ -8,9 +8,11 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find native src/powersketch \
     -type f -not -path '*/__pycache__/*' -not -name '.*' 2>/dev/null)
 
 NATIVE_TEST := build/native_tests/same_bits
-NATIVE_TEST_FLAGS := -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+NATIVE_TEST_FLAGS := -std=c++17 -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all \
     -ffp-contract=off -fno-math-errno -fno-strict-aliasing -Wall -Wextra -Wno-psabi -DPOWERSKETCH_X86
 
+# The linters and the compiler can work at the same time.
+MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint bench clean
