@@ -454,6 +454,16 @@ class TestTriangularRows:
             rows, expected, rtol=0, atol=1e-11 if dtype == np.float64 else 1e-4
         )
 
+    @pytest.mark.parametrize("size", [1, 7, 256, 257, 600])
+    def test_solves_on_both_sides(self, size: int) -> None:
+        generator = np.random.default_rng(size)
+        factor = np.tril(generator.normal(size=(size, size))) / np.sqrt(size) + np.eye(size) * 2
+        wanted = generator.normal(size=(size, size))
+        wanted += wanted.T
+        matrix = factor @ wanted @ factor.T
+        TriangularRows.of(factor).solve_both_sides(matrix)
+        np.testing.assert_allclose(np.triu(matrix), np.triu(wanted), rtol=0, atol=1e-10)
+
     def test_jitter_is_relative(self) -> None:
         matrix = 1e6 * KERNEL(X)
         factor, jitter = jittered_cholesky(matrix.copy(), 0.5)

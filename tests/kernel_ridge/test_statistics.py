@@ -220,4 +220,4 @@ class TestRowBlocks:
         assert [part.start for part in blocks[1:]] == [part.stop for part in blocks[:-1]]
         assert sum(part.stop - part.start for part in blocks) == rows
         longest = max((part.stop - part.start for part in blocks), default=0)
-        assert longest * columns * 8 <= 64 << 20
+        assert longest * columns * 8 <= 128 << 20

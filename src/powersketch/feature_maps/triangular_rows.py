@@ -64,6 +64,14 @@ class TriangularRows:
             remainder = rows[:, part] - rows[:, known] @ self.factor[part, known].T
             np.matmul(remainder, inverse, out=rows[:, part])
 
+    def solve_both_sides(self, matrix: Real) -> None:
+        """Replace a symmetric matrix by the one between L⁻¹ and L⁻ᵀ, on and above the diagonal."""
+        self.solve(matrix)
+        for part, inverse in zip(_parts(self.factor.shape[0]), self.inverses, strict=True):
+            known, wanted = slice(0, part.start), slice(part.start, None)
+            remainder = matrix[part, wanted] - self.factor[part, known] @ matrix[known, wanted]
+            np.matmul(inverse.T, remainder, out=matrix[part, wanted])
+
 
 def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     """Return L with L Lᵀ = matrix + jitter · mean · I, and the jitter that it took.

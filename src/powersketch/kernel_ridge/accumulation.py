@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dgemm, dsyrk
 
-_BLOCK_BYTES = 64 << 20
-# So many multiplications take a fraction of a second, after which an interrupt is heard.
-_BLOCK_PRODUCTS = 4e10
+_BLOCK_BYTES = 128 << 20
+# So many multiplications take less than a second, after which an interrupt is heard.
+_BLOCK_PRODUCTS = 7e10
 _SMALLEST_BLOCK = 64
 _MIRRORED = 512
 
 
 def row_blocks(rows: int, features: int) -> Iterator[slice]:
-    """Yield slices of the rows such that their features take 64 MiB in float64 at most."""
+    """Yield slices of the rows such that their features take 128 MiB in float64 at most."""
     return _slices(rows, max(_BLOCK_BYTES // (8 * features), _SMALLEST_BLOCK))
 
 
@@ -63,10 +63,10 @@ class StatisticsSum:
             deviations *= roots[:, np.newaxis]
         targets = (y - self.target_shift) * roots.reshape(-1, *(1,) * (y.ndim - 1))
         self._add_to_gram(deviations)
-        self._sums += np.einsum("i,ij->j", roots, deviations)
         # By the same library as the Gram matrix: the threads of two would get in each other's way.
-        cross = dgemm(1.0, deviations.T, targets.reshape(Z.shape[0], -1))
-        self._cross += cross.reshape(self._cross.shape)
+        sums = dgemm(1.0, deviations.T, np.column_stack((roots, targets)))
+        self._sums += sums[:, 0]
+        self._cross += sums[:, 1:].reshape(self._cross.shape)
         self._target_sums += roots @ targets
         self._target_squares += np.einsum("i...,i...->...", targets, targets)
         self._weight += float(roots @ roots)

@@ -67,10 +67,7 @@ class LandmarkColumns:
         """Turn the statistics of kernel values into those of features."""
         # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
         gram = columns.gram.T.copy()
-        self.solver.solve(gram)
-        gram = np.ascontiguousarray(gram.T)
-        self.solver.solve(gram)
-        # Both triangles hold the same but for rounding errors.
+        self.solver.solve_both_sides(gram)
         mirror_upper_triangle(gram)
         cross = columns.cross.reshape(columns.cross.shape[0], -1)
         return replace(
