@@ -1,7 +1,8 @@
 """Explicit feature maps for polynomial-like kernels of any degree, and solvers that use them."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from powersketch.lazy_names import loader_of_names
 
 if TYPE_CHECKING:
     from powersketch import accuracy, kernels, solvers
@@ -48,20 +49,14 @@ _MODULES = {
     "SketchPreconditioner": "kernel_systems.preconditioner",
     "SketchedKernelRidge": "kernel_ridge.regressor",
     "SketchedKernelRidgeClassifier": "kernel_ridge.classifier",
+    "accuracy": "accuracy",
     "compare": "comparison",
+    "kernels": "kernels",
     "solve_kernel_system": "kernel_systems.solve",
+    "solvers": "solvers",
 }
-_SUBPACKAGES = ("accuracy", "kernels", "solvers")
 
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"powersketch.{name}")
-    if name not in _MODULES:
-        raise AttributeError(f"module 'powersketch' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"powersketch.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = loader_of_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from powersketch.execution import thread_count
-from powersketch.feature_maps.adaptive import AdaptiveMap
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
 from powersketch.feature_maps.column_sums import column_means
+from powersketch.feature_maps.compression import check_compression, inner_size
 from powersketch.feature_maps.direct import DirectMap
 from powersketch.feature_maps.exact import ExactMap
 from powersketch.feature_maps.mean_direction import MeanDirection
@@ -19,12 +19,6 @@ from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
-from powersketch.feature_maps.two_stage import (
-    TwoStageMap,
-    check_compression,
-    inner_size,
-    principal_pilot,
-)
 from powersketch.kernels import Polynomial
 from powersketch.native import Rows
 from powersketch.parameters import checked_integer, one_of
@@ -214,11 +208,7 @@ class PolynomialSketch(FeatureMap):
             return ExactMap.of(rows, degree, columns)
         streams = RandomStreams(seed, "polynomial")
         if self.method == "adaptive":
-            preserve_norms = bool(self.norm_preserving)
-            pilot = pilot_rows(X, streams)
-            return AdaptiveMap.draw(
-                streams, rows, degree, pilot, size, preserve_norms=preserve_norms
-            )
+            return self._adaptive_map(X, rows, streams, size)
         options = self._sketch_options(X, size)
         direct = DirectMap.draw(streams, rows, degree, columns, size, **options)
         if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
@@ -233,7 +223,21 @@ class PolynomialSketch(FeatureMap):
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return best_map(maps, pilot, size, kernel)
 
-    def _compressed_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> TwoStageMap:
+    # Maps that only one option asks for are loaded when it does: importing the rest is quicker.
+
+    def _adaptive_map(
+        self, X: Rows, rows: AugmentedRows, streams: RandomStreams, size: int
+    ) -> RowMap:
+        from powersketch.feature_maps.adaptive import AdaptiveMap
+
+        pilot, preserve_norms = pilot_rows(X, streams), bool(self.norm_preserving)
+        return AdaptiveMap.draw(
+            streams, rows, self.degree, pilot, size, preserve_norms=preserve_norms
+        )
+
+    def _compressed_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> RowMap:
+        from powersketch.feature_maps.two_stage import TwoStageMap, principal_pilot
+
         inner = inner_size(self.inner_components, size)
         large = self._choose_map(X, kernel, seed, inner)
         pilot = principal_pilot(X, size, RandomStreams(seed, "polynomial/principal"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,57 +12,15 @@ from powersketch.execution import Progress, interruptible
 from powersketch.feature_maps.batches import batch_rows, transform_rows
 from powersketch.feature_maps.row_maps import BoundRowMap, RowMap
 from powersketch.native import Real, Rows, is_sparse
-from powersketch.parameters import checked_integer, one_of
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 
-COMPRESSIONS = ("none", "principal")
-_INNER_FACTOR = 4
 # As many directions as features can only be found in more rows than that.
 _ROWS_PER_DIRECTION = 2
 _FEWEST_ROWS = 512
 # Directions with less than this part of the strongest one's energy are rounding errors.
 _NOTHING = 1e-12
 _PANEL_COLUMNS = 256  # sums of so many columns stay in the first level of the cache
-
-
-def check_compression(
-    compression: Any, inner_components: Any, n_components: Any, internal_components: int | None
-) -> None:
-    """Refuse sizes of the first stage that are too small, or that have no meaning.
-
-    The other two numbers of components have been checked before.
-    """
-    if one_of("compression", compression, COMPRESSIONS) == "none":
-        if inner_components is not None:
-            raise ValueError(
-                f"inner_components={inner_components!r} has no meaning with compression='none'; "
-                "allowed is None: leave it out, or pass compression='principal'."
-            )
-        return
-    if n_components == "auto":
-        raise ValueError(
-            f"compression={compression!r} needs n_components as an integer, not 'auto': pass a "
-            "number, or compression='none' to have it chosen for eps."
-        )
-    inner = inner_size(inner_components, n_components)
-    inner = checked_integer(
-        "inner_components",
-        inner,
-        n_components,
-        remedy=f"it may not be smaller than n_components={n_components}, "
-        f"None is {_INNER_FACTOR} times as many",
-    )
-    if internal_components is not None and internal_components < inner:
-        raise ValueError(
-            f"internal_components={internal_components} is smaller than the {inner} inner "
-            f"components; choose at least {inner}, or None for the default."
-        )
-
-
-def inner_size(inner_components: int | None, size: int) -> int:
-    """Return how many features the first stage has."""
-    return _INNER_FACTOR * size if inner_components is None else inner_components
 
 
 def principal_pilot(X: Rows, size: int, streams: RandomStreams) -> Rows:

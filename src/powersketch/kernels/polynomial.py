@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import decimal
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from powersketch.kernels._kernel import Kernel, or_float64
 from powersketch.kernels._rows import Float64
-from powersketch.kernels.series import CoefficientSeries
 from powersketch.parameters import (
     checked_integer,
     checked_non_negative,
     checked_positive,
 )
+
+if TYPE_CHECKING:
+    from powersketch.kernels.series import CoefficientSeries
 
 __all__ = ["Polynomial"]
 
@@ -78,6 +80,9 @@ class Polynomial(Kernel):
         >>> Polynomial(degree=2, gamma=3.0, coef0=1.0).series().coefficients()
         array([1., 6., 9.])
         """
+        # Loaded when it is first needed: features and kernel matrices do without it.
+        from powersketch.kernels.series import CoefficientSeries
+
         coefficients = np.zeros(self.degree + 1)
         # Decimals have exponents without end, so that no factor overflows before the product.
         with decimal.localcontext(_wide_decimals()):
