@@ -340,6 +340,19 @@ void product_sparse(Vector<T> values, Vector<I> columns, Vector<std::int64_t> in
              });
 }
 
+template <class T>
+void gaussian_values(Matrix<double> products, Vector<double> left, Vector<double> right,
+                     double gamma, Output<T> out, std::size_t threads) {
+    require(left.shape(0) == products.shape(0) && right.shape(0) == products.shape(1) &&
+                out.shape(0) == products.shape(0) && out.shape(1) == products.shape(1),
+            "gaussian_values: wrong shapes");
+    const auto &kernels = kernels_for<T>();
+    for_rows(products.shape(0), threads, 0, [&](std::size_t begin, std::size_t end, char *) {
+        kernels.gaussian(products.shape(1), gamma, rows_of<double>(products), left.data(),
+                         right.data(), rows_of<T>(out), begin, end);
+    });
+}
+
 template <class E> std::vector<E> copy_of(const Vector<E> &array) {
     return std::vector<E>(array.data(), array.data() + array.shape(0));
 }
@@ -505,6 +518,8 @@ template <class T> void bind_dense(nb::module_ &m, const char *chain_name) {
           "squares"_a.noconvert(), "dots"_a.noconvert(), "threads"_a);
     m.def("product", product<T>, "X"_a.noconvert(), "matrix"_a.noconvert(), "out"_a.noconvert(),
           "threads"_a);
+    m.def("gaussian_values", gaussian_values<T>, "products"_a.noconvert(), "left"_a.noconvert(),
+          "right"_a.noconvert(), "gamma"_a, "out"_a.noconvert(), "threads"_a);
     nb::class_<PowerChain<T>>(m, chain_name)
         .def(nb::init<std::size_t, std::size_t, Vector<T>, Vector<std::int32_t>,
                       Matrix<std::int32_t>, double, std::size_t, std::size_t, Vector<T>, Vector<T>, Vector<T>, Vector<std::int32_t>,

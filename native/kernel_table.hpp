@@ -37,6 +37,8 @@ template <class T> struct Kernels {
                     std::size_t, std::size_t);
     void (*product)(std::size_t columns, std::size_t size, const T *, Rows<const T>, Rows<T>,
                     std::size_t, std::size_t);
+    void (*gaussian)(std::size_t columns, double gamma, Rows<const double>, const double *left,
+                     const double *right, Rows<T>, std::size_t, std::size_t);
     std::size_t (*convolve_workspace)(const FftPlan<T> &);
     void (*convolve)(const FftPlan<T> &, Rows<const T>, Rows<const T>, Rows<T>, std::size_t,
                      std::size_t, char *);

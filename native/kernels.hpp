@@ -25,6 +25,8 @@ namespace {
 
 #include "moments.hpp"
 
+#include "exponential.hpp"
+
 // Twelve independent sums of vectors, enough to hide the latency of an addition.
 double add_peak(std::size_t rounds, float *sink) {
     Vec<float> sum[12];
@@ -56,6 +58,7 @@ template <class T> constexpr Kernels<T> kernels() {
             chain_workspace<T>,     chain_rows<T>,
             scatter_workspace<T>,   scatter_rows<T>,
             moments_rows<T>,        product_rows<T>,
+            gaussian_rows<T>,
             convolve_workspace<T>,  convolve_rows<T>,
             tabulate_targets<T>,
             tensor_workspace<T>,    tensor_rows<T>,

@@ -218,6 +218,21 @@ template <class T> void test_scatter(std::size_t rows, std::size_t columns) {
     });
 }
 
+// Values from one down to zero, and some that are not numbers.
+template <class T> void test_gaussian(std::size_t rows, std::size_t columns) {
+    Numbers random;
+    auto products = random.values<double>(rows * columns);
+    auto left = random.values<double>(rows), right = random.values<double>(columns);
+    for (std::size_t i = 0; i < rows; ++i)
+        left.data()[i] = i % 5 == 4 ? INFINITY : 800.0 * (left.data()[i] + 0.5);
+    for (std::size_t e = 0; e < rows * columns; e += 3)
+        products.data()[e] = e % 4 ? 100.0 * products.data()[e] : INFINITY;
+    compare<T>("gaussian", rows * columns, [&](const Kernels<T> &k, T *out) {
+        k.gaussian(columns, 0.9, {products.data(), columns}, left.data(), right.data(),
+                   {out, columns}, 0, rows);
+    });
+}
+
 // Rows with few entries take the direct path of the SRHT, the others the transform.
 template <class T> void test_sparse(std::size_t rows, std::size_t columns, std::size_t entries) {
     Numbers random;
@@ -340,6 +355,7 @@ template <class T> void test_all() {
         for (std::size_t columns : {1, 3, 8, 61, 300, 1025}) {
             test_transforms<T>(rows, columns);
             test_projections<T>(rows, columns, 77);
+            test_gaussian<T>(rows, columns);
         }
     test_transforms<T>(3, 8200);
     test_transforms<T>(2, 70000);

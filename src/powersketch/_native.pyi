@@ -116,6 +116,14 @@ def product_sparse(
     out: NDArray[_Real],
     threads: int,
 ) -> None: ...
+def gaussian_values(
+    products: _Float64,
+    left: _Float64,
+    right: _Float64,
+    gamma: float,
+    out: NDArray[_Real],
+    threads: int,
+) -> None: ...
 def convolve(
     A: NDArray[_Real],
     B: NDArray[_Real],

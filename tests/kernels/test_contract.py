@@ -118,6 +118,12 @@ class TestMatrix:
         single = kernel.from_inner_products((X @ Y.T).astype(np.float32), *squares)
         assert single.dtype == np.float32
 
+    @each_kernel
+    @pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+    def test_there_may_be_no_inner_products(self, kernel: Kernel, shape: tuple[int, int]) -> None:
+        norms = np.zeros(shape[0]), np.zeros(shape[1])
+        assert kernel.from_inner_products(np.zeros(shape), *norms).shape == shape
+
     def test_inner_products_must_fit_the_norms(self) -> None:
         with pytest.raises(ValueError, match=r"\(2, 3\) do not fit \(2,\) and \(2,\) squared"):
             Gaussian().from_inner_products(np.ones((2, 3)), np.ones(2), np.ones(2))

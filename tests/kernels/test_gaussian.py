@@ -66,6 +66,26 @@ class TestMatrix:
             Gaussian()([[1e200], [1.1e200], [-9e200]])
 
 
+class TestFromInnerProducts:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_any_layout_has_the_same_bits(self, dtype: Any) -> None:
+        X, Y = points(30), points(20, seed=1)
+        products, left, right = (X @ Y.T).astype(dtype), (X**2).sum(axis=1), (Y**2).sum(axis=1)
+        expected = Gaussian(0.7).from_inner_products(products, left, right)
+        assert expected.dtype == dtype
+        np.testing.assert_allclose(expected, naive(0.7, X, Y), rtol=20 * np.finfo(dtype).eps)
+        spaced = np.repeat(products, 2, axis=1)[:, ::2]
+        for layout in (np.asfortranarray(products), spaced, products[::-1].copy()[::-1]):
+            layout.flags.writeable = False
+            norms = np.repeat(left, 2)[::2], np.repeat(right, 3)[::3]
+            found = Gaussian(0.7).from_inner_products(layout, *norms)
+            np.testing.assert_array_equal(found, expected)
+
+    def test_what_is_not_a_number_is_an_error(self) -> None:
+        with pytest.raises(ValueError, match=r"overflows float64: .* squared norm reaches 2"):
+            Gaussian().from_inner_products([[1.0, np.nan]], [1.0], [1.0, 2.0])
+
+
 class TestSeries:
     def test_evaluates_to_the_kernel(self) -> None:
         kernel, X, Y = Gaussian(gamma=0.7), points(9), points(8, seed=1)

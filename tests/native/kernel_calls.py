@@ -232,6 +232,19 @@ def product_csr(index_dtype: Any) -> Callable[[Shape], Call]:
     return lambda shape: _product(shape, shape.sparse(0.3, index_dtype))
 
 
+def gaussian_values(shape: Shape) -> Call:
+    """Squared norms small and large: values from one down to zero, some distances below zero."""
+    products = replace(shape, dtype=np.float64).dense()
+    left = shape.generator.uniform(0.0, 400.0, shape.rows)
+    right = shape.generator.choice([0.0, 0.1, 30.0], shape.columns)
+    return Call(
+        (products, left),
+        lambda native, rows, threads: native.gaussian_values(
+            *rows, right, 2.0, np.dtype(shape.dtype), threads=threads
+        ),
+    )
+
+
 def _leaf(shape: Shape, kind: str, length: int) -> SrhtSpec | ScatterSpec | None:
     """T of a chain: none, an SRHT of full length, or buckets that leave some of it to zeros."""
     if kind == "identity":
@@ -408,6 +421,7 @@ CALLS: dict[str, Callable[[Shape], Call]] = {
     "product": product,
     "product-csr32": product_csr(np.int32),
     "product-csr64": product_csr(np.int64),
+    "gaussian_values": gaussian_values,
     **_chains(),
 }
 

@@ -67,6 +67,13 @@ GOOD: dict[str, dict[str, Any]] = {
     "row_moments": {"X": X, **MOMENTS},
     "row_moments_sparse": {**CSR, **MOMENTS},
     "product": {"X": X, "matrix": MATRIX, "out": OUT},
+    "gaussian_values": {
+        "products": np.ones((ROWS, SIZE)),
+        "left": np.ones(ROWS),
+        "right": np.ones(SIZE),
+        "gamma": 1.0,
+        "out": OUT,
+    },
     "product_sparse": {**CSR, "matrix": MATRIX, "out": OUT},
 }
 SPARSE = [name for name, arguments in GOOD.items() if "indptr" in arguments]
@@ -148,6 +155,11 @@ def bad_values() -> list[tuple[str, dict[str, Any]]]:
         ("row_moments_sparse", {"dots": np.zeros(ROWS + 1)}),
         ("product", {"matrix": MATRIX[:4]}),
         ("product", {"matrix": np.ones((COLUMNS, SIZE + 1))}),
+        ("gaussian_values", {"products": np.ones((ROWS + 1, SIZE))}),
+        ("gaussian_values", {"products": np.ones((ROWS, SIZE + 1))}),
+        ("gaussian_values", {"left": np.ones(ROWS - 1)}),
+        ("gaussian_values", {"right": np.ones(SIZE - 1)}),
+        ("gaussian_values", {"out": np.zeros((ROWS, SIZE + 1))}),
         ("product_sparse", {"matrix": MATRIX[:4]}),
         ("product_sparse", {"matrix": np.ones((COLUMNS, SIZE + 1))}),
     ]
@@ -170,6 +182,10 @@ def bad_types() -> list[tuple[str, dict[str, Any]]]:
     read_only.flags.writeable = False
     cases.append(("srht", {"out": read_only}))
     cases.append(("srht", {"signs": SIGNS.astype(np.float32)}))
+    cases += [
+        ("gaussian_values", {name: GOOD["gaussian_values"][name].astype(np.float32)})
+        for name in ("products", "left", "right")
+    ]
     return cases
 
 

@@ -13,6 +13,7 @@ import hashlib
 import numpy as np
 import scipy.sparse as sp
 from powersketch import PolynomialSketch, _native, native
+from powersketch.kernels import Gaussian
 
 generator = np.random.default_rng(0)
 X = generator.random((50, 40))
@@ -23,6 +24,8 @@ for rows in (X, sp.csr_array(np.where(X < 0.2, X, 0.0)), generator.normal(size=(
                       {"degree": 5, "norm_preserving": False},
                       {"degree": 4, "method": "tensorsketch"}):
         digest.update(PolynomialSketch(**arguments, **options).fit_transform(rows).tobytes())
+for kind in (np.float32, np.float64):
+    digest.update(Gaussian(gamma=0.5)(generator.normal(size=(60, 9)), dtype=kind).tobytes())
 simd = "none" if native.srht.__module__.endswith("reference") else _native.instruction_set()
 print(native.srht.__module__, simd, digest.hexdigest())
 """

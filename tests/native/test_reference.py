@@ -238,6 +238,73 @@ def test_moments_and_products_are_those_of_numpy(native: Any, columns: int, size
     assert_close(native.product(X, matrix), X @ matrix)
 
 
+def exponentials(native: Any, exponents: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """exp(-t) as the Gaussian kernel of rows at the squared distances t."""
+    products = np.zeros((1, len(exponents)))
+    values = native.gaussian_values(products, np.zeros(1), exponents, 1.0, np.dtype(dtype))
+    assert values.dtype == dtype
+    row: NDArray[Any] = values[0]
+    return row
+
+
+class TestGaussianValues:
+    @implementations
+    @given(rows=st.integers(0, 6), columns=st.integers(0, 70), gamma=st.floats(1e-3, 10.0))
+    def test_is_its_formula(self, native: Any, rows: int, columns: int, gamma: float) -> None:
+        generator = np.random.default_rng([rows, columns])
+        products = generator.normal(size=(rows, columns))
+        left, right = generator.uniform(0.0, 3.0, rows), generator.uniform(0.0, 3.0, columns)
+        distances = np.maximum(left[:, None] + right - 2.0 * products, 0.0)
+        values = native.gaussian_values(products, left, right, gamma, np.dtype(np.float64))
+        np.testing.assert_allclose(values, np.exp(-gamma * distances), rtol=1e-13)
+
+    @implementations
+    def test_is_accurate_over_the_whole_range(self, native: Any) -> None:
+        """Within a unit of the last place, among subnormal numbers within one of their units."""
+        exponents = np.concatenate([np.linspace(0.0, 746.0, 100001), np.geomspace(1e-320, 1, 5000)])
+        exact = np.exp(-exponents.astype(np.longdouble))
+        errors = np.abs(exponentials(native, exponents, np.float64) - exact)
+        normal = exact >= np.finfo(np.float64).tiny
+        assert np.all(errors[normal] <= 2e-16 * exact[normal])
+        assert np.all(errors[~normal] <= np.finfo(np.float64).smallest_subnormal)
+        assert np.count_nonzero(~normal) > 1000
+
+    @implementations
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_is_exact_at_the_ends(self, native: Any, dtype: Any) -> None:
+        ones = exponentials(native, np.array([0.0, -0.0, -1e-9, -1e300, -np.inf, 5e-324]), dtype)
+        np.testing.assert_array_equal(ones, 1.0)
+        zeros = exponentials(native, np.array([746.0, 747.0, 1e5, 1e300, np.inf]), dtype)
+        np.testing.assert_array_equal(zeros, 0.0)
+        assert not np.signbit(zeros).any()
+        last = exponentials(native, np.array([745.13, 745.14]), np.float64)
+        np.testing.assert_array_equal(last, [5e-324, 0.0])
+
+    @implementations
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_what_is_not_a_number_stays_that(self, native: Any, dtype: Any) -> None:
+        products = np.array([[0.0, np.inf, np.nan, 1.0]])
+        arguments = np.array([np.inf]), np.array([0.0, 0.0, 0.0, -np.inf]), 1.0, np.dtype(dtype)
+        values = native.gaussian_values(products, *arguments)
+        np.testing.assert_array_equal(values, [[0.0, np.nan, np.nan, np.nan]])
+
+    @implementations
+    def test_single_precision_is_double_precision_rounded(self, native: Any) -> None:
+        exponents = np.linspace(0.0, 120.0, 20001)
+        single = exponentials(native, exponents, np.float32)
+        rounded = exponentials(native, exponents, np.float64).astype(np.float32)
+        np.testing.assert_array_equal(single, rounded)
+        assert np.count_nonzero((single > 0.0) & (single < np.finfo(np.float32).tiny)) > 1000
+
+    @implementations
+    def test_leaves_its_arguments_alone(self, native: Any) -> None:
+        arguments = np.ones((3, 5)), np.arange(3.0), np.arange(5.0)
+        copies = [argument.copy() for argument in arguments]
+        native.gaussian_values(*arguments, 0.5, np.dtype(np.float64))
+        for argument, copy in zip(arguments, copies, strict=True):
+            np.testing.assert_array_equal(argument, copy)
+
+
 @implementations
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("shift", [True, False])

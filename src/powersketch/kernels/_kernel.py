@@ -46,9 +46,9 @@ class Kernel(ABC):
     """A positive definite kernel on rows of real numbers.
 
     This class splits the matrix into tiles, computes them in float64 and puts them together. A
-    kernel says how a tile follows from inner products (`_values`), what it is on the diagonal
-    (`_diagonal_values`) and, unless it is a function of inner products and squared norms, how
-    rows are prepared (`_preparation`).
+    kernel says how a tile follows from inner products (`_values`, or `_rounded_values` if it is
+    compiled), what it is on the diagonal (`_diagonal_values`) and, unless it is a function of
+    inner products and squared norms, how rows are prepared (`_preparation`).
     """
 
     _size_name: ClassVar[str] = "squared norm"
@@ -276,14 +276,14 @@ class Kernel(ABC):
     def series(self) -> PowerSeries:
         """Return the power series of the kernel."""
 
-    @abstractmethod
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
-        """Return a tile of the matrix in new memory.
+        """Return a part of a tile in new memory; for kernels without `_rounded_values`.
 
         `products` are inner products of prepared rows; `left` and `right` are the sizes of the
         rows of the tile and of its columns: their squared norms, unless rows are prepared
         differently. Entries beyond float64 may be infinite or NaN.
         """
+        raise NotImplementedError(f"{type(self).__name__} has no formula for its entries.")
 
     @abstractmethod
     def _diagonal_values(self, sizes: Float64) -> Float64:
@@ -360,7 +360,8 @@ class Kernel(ABC):
     ) -> NDArray[np.floating[Any]]:
         """Return a tile of the matrix, or say that the dtype cannot hold it."""
         tile = np.empty(products.shape, dtype)
-        for rows in _slices(0, tile.shape[0], max(_ENTRIES_IN_CACHE // tile.shape[1], 1)):
+        step = max(_ENTRIES_IN_CACHE // max(tile.shape[1], 1), 1)
+        for rows in _slices(0, tile.shape[0], step):
             tile[rows] = self._values(products[rows], left[rows], right)
             if not np.isfinite(tile[rows]).all():
                 text = self._overflow_text(products[rows], left[rows], right, dtype)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.kernels._kernel import Kernel, Preparation
 from powersketch.kernels._rows import Float64, Rows, squared_norms
 from powersketch.kernels.series import exponential_series
+from powersketch.native import gaussian_values
 from powersketch.parameters import checked_positive
 
 if TYPE_CHECKING:
@@ -81,14 +83,16 @@ class Gaussian(Kernel):
 
         return shifted
 
-    def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
-        distances: Float64 = -2.0 * products
-        distances += left[:, np.newaxis]
-        distances += right
-        # Rounding may leave a distance just below zero; NaN must not become zero here.
-        np.maximum(distances, 0.0, out=distances)
-        distances *= -self.gamma
-        return np.exp(distances, out=distances)
+    def _rounded_values(
+        self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
+    ) -> NDArray[np.floating[Any]]:
+        # Products of dense with sparse rows lie in columns, and given norms may have gaps.
+        products, left, right = map(np.ascontiguousarray, (products, left, right))
+        tile: NDArray[np.floating[Any]] = gaussian_values(products, left, right, self.gamma, dtype)
+        # Entries are numbers from zero to one, or NaN where norms or products exceed float64.
+        if np.isnan(tile.min(initial=1.0)):
+            raise ValueError(self._overflow_text(products, left, right, dtype))
+        return tile
 
     def _diagonal_values(self, sizes: Float64) -> Float64:
         return np.ones_like(sizes)

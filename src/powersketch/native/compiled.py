@@ -130,6 +130,21 @@ def product(X: Rows, matrix: Real, *, threads: int = 1) -> Real:
     return out
 
 
+def gaussian_values(
+    products: NDArray[np.float64],
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    gamma: float,
+    dtype: np.dtype[Any],
+    *,
+    threads: int = 1,
+) -> Real:
+    """Return exp(-gamma · max(left_i + right_j - 2 products_ij, 0)), rounded to `dtype` once."""
+    out = np.empty(products.shape, dtype=dtype)
+    _native.gaussian_values(products, left, right, gamma, out, threads)
+    return out
+
+
 class Chain(Protocol):
     """A chain made ready for one dtype."""
 

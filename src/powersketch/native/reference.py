@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from powersketch.native.fixed_order import dense_rows, scatter, sine, sum_by_eights
 from powersketch.native.reference_convolution import convolve
+from powersketch.native.reference_exponential import gaussian_values
 from powersketch.native.reference_tensor_sketch import make_tensor_sketch
 from powersketch.native.specs import (
     ChainSpec,
@@ -28,6 +29,7 @@ __all__ = [
     "convolve",
     "fourier",
     "fwht",
+    "gaussian_values",
     "make_chain",
     "make_tensor_sketch",
     "product",
