@@ -10,7 +10,7 @@ from scipy import sparse
 
 from powersketch import GaussianSketch, LeverageNystroem, SketchedKernelRidge
 from powersketch.kernel_ridge import block_statistics
-from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, summed_map
+from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, sum_at_landmarks
 from powersketch.kernels import Gaussian
 from tests.kernel_ridge.ridge_data import targets, weights
 
@@ -43,15 +43,6 @@ class TestStatistics:
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-9)
         assert (found.count, found.weight) == (expected.count, expected.weight)
 
-    def test_coefficients_give_the_same_predictions(self) -> None:
-        X = rows()
-        nystroem = fitted(X)
-        for coef in (np.arange(60.0), np.arange(120.0).reshape(2, 60)):
-            found, of_columns = summed_map(nystroem, coef)
-            assert isinstance(found, LandmarkColumns)
-            predictions = found.prepared().transform(X) @ of_columns.T
-            np.testing.assert_allclose(predictions, nystroem.transform(X) @ coef.T, atol=1e-8)
-
 
 class TestWhereItIsDone:
     def test_not_for_nearly_dependent_landmarks(self) -> None:
@@ -60,15 +51,30 @@ class TestWhereItIsDone:
         columns = LandmarkColumns.of(nystroem)
         assert columns is not None
         assert not columns.summable
-        # Predictions need no more than values with all digits.
-        assert columns.prepared().transform(X).dtype == np.float64
-
-    def test_a_sketch_stays_as_it_is(self) -> None:
-        sketch, coef = GaussianSketch(random_state=0).fit(rows()), np.ones(100)
-        assert summed_map(sketch, coef) == (sketch, coef)
 
     def test_not_for_other_maps(self) -> None:
         assert LandmarkColumns.of(GaussianSketch(random_state=0).fit(rows())) is None
+
+
+class TestSumAtLandmarks:
+    @pytest.mark.parametrize("coef", [np.arange(60.0), np.arange(120.0).reshape(2, 60)])
+    def test_is_that_of_the_features(self, coef: Any) -> None:
+        X = rows()
+        nystroem = fitted(X)
+        found = sum_at_landmarks(nystroem, coef)
+        assert found is not None
+        np.testing.assert_allclose(found.values(X, 2), nystroem.transform(X) @ coef.T, atol=1e-8)
+
+    def test_has_all_digits_for_float32_rows(self) -> None:
+        X = rows(dtype=np.float32)
+        nystroem = fitted(X)
+        found = sum_at_landmarks(nystroem, np.ones(60))
+        assert found is not None
+        precise = nystroem.transform(X.astype(np.float64)) @ np.ones(60)
+        np.testing.assert_allclose(found.values(X, None), precise, atol=1e-8)
+
+    def test_is_none_for_other_maps(self) -> None:
+        assert sum_at_landmarks(GaussianSketch(random_state=0).fit(rows()), np.ones(100)) is None
 
 
 class TestColumns:

@@ -206,26 +206,21 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         return self._features.transform(X, threads, progress)
 
-    def kernel_columns(self, *, precise: bool = False) -> Callable[[Any], Real]:
+    def kernel_columns(self) -> Callable[[Any], Real]:
         """Return the function from rows to the kernel's values at the landmarks.
 
         The landmarks are prepared once for all calls. Features are the values times a fixed
         matrix: ``transform(X)`` is C R⁻¹ with C = ``kernel_columns()(X)`` and R = ``factor_.T``.
 
-        Parameters
-        ----------
-        precise : bool, default=False
-            Whether values are float64 in any case. They are float32 otherwise if rows are float32
-            and that is accurate enough for such a solve.
-
         Returns
         -------
         callable
             From X of shape (n_samples, n_features) to k(X, landmarks_), of shape (n_samples,
-            n_components_).
+            n_components_): in float32 if rows are float32 and that is accurate enough to solve for
+            features, else in float64.
         """
         check_is_fitted(self)
-        values = self._features.columns(thread_count(self.n_jobs), precise=precise)
+        values = self._features.columns(thread_count(self.n_jobs))
         return lambda X: values(validate_data(self, X, **_ACCEPTED, reset=False))
 
     @property

@@ -70,17 +70,15 @@ class NystroemFeatures:
         Z = np.empty((X.shape[0], self.landmarks.shape[0]), X.dtype)
         return _collected(features, Z, threads, progress)
 
-    def columns(self, threads: int, *, precise: bool) -> Callable[[Rows], Real]:
+    def columns(self, threads: int) -> Callable[[Rows], Real]:
         """Return the function from rows to k(x, L), the landmarks prepared for many blocks of rows.
 
-        Values are float64 if they are to be precise, else in the precision that features are
-        solved for.
+        Values have the precision that features are solved for.
         """
         values = self._values()
 
         def computed(X: Rows) -> Real:
-            single = self.single and not precise
-            dtype = X.dtype if single else np.dtype(np.float64)
+            dtype = X.dtype if self.single else np.dtype(np.float64)
             out = np.empty((X.shape[0], self.landmarks.shape[0]), dtype)
             return _collected(lambda part: values(X[part], dtype), out, threads)
 

@@ -12,8 +12,8 @@ from scipy import sparse
 from scipy.linalg.blas import dgemm, dsyrk
 
 _BLOCK_BYTES = 128 << 20
-# So many multiplications take less than a second, after which an interrupt is heard.
-_BLOCK_PRODUCTS = 7e10
+# So many multiplications take a fraction of a second, after which an interrupt is heard.
+_BLOCK_PRODUCTS = 4e10
 _SMALLEST_BLOCK = 64
 _MIRRORED = 512
 

@@ -13,7 +13,7 @@ from powersketch.execution import Progress
 from powersketch.kernel_ridge.choice import Budget, chosen_map
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.exact_mode import exact_solution
-from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, summed_map
+from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, sum_at_landmarks
 from powersketch.kernel_ridge.primal import (
     LEFT_OUT_ROWS,
     TrainingRows,
@@ -26,7 +26,7 @@ from powersketch.kernel_ridge.regularisation_path import checked_alphas, warn_at
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.settings import RidgeSettings
 from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_by_weight, unfitted_map
-from powersketch.kernel_ridge.solutions import DualSolution, PrimalSolution
+from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSolution
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
 from powersketch.random_streams import RandomStreams, seed_from
@@ -45,7 +45,7 @@ _FITTED = (
     "row_sketch_",
     "_solution",
     "_posterior",
-    "_summed",
+    "_kernel_sum",
 )
 _OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_")
 
@@ -54,7 +54,7 @@ class SketchedRidge(RidgeSettings):
     """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
 
     _solution: PrimalSolution | DualSolution | None
-    _summed: tuple[Any, NDArray[np.float64]]
+    _kernel_sum: KernelSum | None
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -125,16 +125,13 @@ class SketchedRidge(RidgeSettings):
         """Return the value of every target at every row, in the dtype of the rows."""
         solution = self._solved()
         X = self._checked_new_rows(X)
-        if not isinstance(solution, PrimalSolution):
-            products = self.kernel_.product(X, solution.coef, self.X_fit_, n_jobs=self.n_jobs)
-            return np.asarray(products + solution.intercept).astype(X.dtype, copy=False)
+        if self._kernel_sum is not None:
+            values = self._kernel_sum.values(X, self.n_jobs) + solution.intercept
+            return np.asarray(values).astype(X.dtype, copy=False)
         values = np.empty((X.shape[0], *solution.intercept.shape), X.dtype)
-        feature_map, coef = self._summed
-        if isinstance(feature_map, LandmarkColumns):
-            feature_map = feature_map.prepared()
-        for part in map_blocks(feature_map, X):
-            Z = features_of(feature_map, X[part]).astype(np.float64, copy=False)
-            values[part] = Z @ coef.T + solution.intercept
+        for part in map_blocks(self.sketch_, X):
+            Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
+            values[part] = Z @ solution.coef.T + solution.intercept
         return values
 
     def _checked_new_rows(self, X: Any) -> Any:
@@ -177,8 +174,8 @@ class SketchedRidge(RidgeSettings):
             left_out=feature_blocks(feature_map, sample, silent),
         )
         warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
-        summed = summed_map(feature_map, solution.coef)
-        return {"statistics_": statistics, "_solution": solution, "_summed": summed}
+        kernel_sum = sum_at_landmarks(feature_map, solution.coef)
+        return {"statistics_": statistics, "_solution": solution, "_kernel_sum": kernel_sum}
 
     def _dual_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
         kernel = exact_kernel(feature_map)
@@ -192,7 +189,8 @@ class SketchedRidge(RidgeSettings):
             solution, report = row_sketch_solution(system, feature_map, eps=self.eps, **options)
             attributes = {"row_sketch_": report}
         attributes |= {"kernel_": kernel, "X_fit_": rows.X, "dual_coef_": solution.coef}
-        return {**attributes, "_solution": solution}
+        kernel_sum = KernelSum(kernel, rows.X, solution.coef)
+        return {**attributes, "_solution": solution, "_kernel_sum": kernel_sum}
 
     def _statistics_of(self, feature_map: Any, rows: TrainingRows) -> RidgeStatistics:
         progress = Progress(type(self).__name__, rows.count, self.verbose)
@@ -213,7 +211,7 @@ class SketchedRidge(RidgeSettings):
                 fit_intercept=self.fit_intercept,
                 left_out=iter(()),
             )
-            self._summed = summed_map(self.sketch_, self._solution.coef)
+            self._kernel_sum = sum_at_landmarks(self.sketch_, self._solution.coef)
             warn_at_lower_end(self._solution.alpha, self._solution.alphas, stacklevel=4)
         return self._solution
 

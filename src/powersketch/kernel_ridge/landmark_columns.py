@@ -18,6 +18,7 @@ from scipy import linalg
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.feature_maps.triangular_rows import TriangularRows
 from powersketch.kernel_ridge.accumulation import mirror_upper_triangle
+from powersketch.kernel_ridge.solutions import KernelSum
 from powersketch.kernel_ridge.statistics import RidgeStatistics
 from powersketch.random_streams import RandomStreams
 
@@ -60,8 +61,8 @@ class LandmarkColumns:
         return cls(feature_map, solver, _well_conditioned(solver))
 
     def prepared(self) -> PreparedColumns:
-        """Return what gives kernel values, precise ones where landmarks are nearly dependent."""
-        return PreparedColumns(self.feature_map.kernel_columns(precise=not self.summable))
+        """Return what gives kernel values."""
+        return PreparedColumns(self.feature_map.kernel_columns())
 
     def statistics_of_features(self, columns: RidgeStatistics) -> RidgeStatistics:
         """Turn the statistics of kernel values into those of features."""
@@ -77,23 +78,20 @@ class LandmarkColumns:
             cross=self._solved(cross.T).T.reshape(columns.cross.shape),
         )
 
-    def coefficients(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn coefficients of features, of shape (m,) or (t, m), into those of kernel values."""
-        solved = linalg.solve_triangular(
-            self.solver.factor, coef.T, trans=1, lower=True, check_finite=False
-        )
-        return np.ascontiguousarray(solved.T)
-
     def _solved(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         rows = np.array(rows, order="C")
         self.solver.solve(rows)
         return rows
 
 
-def summed_map(feature_map: Any, coef: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
-    """Return what gives predictions, the map or its kernel values, and the coefficients."""
-    columns = LandmarkColumns.of(feature_map)
-    return (feature_map, coef) if columns is None else (columns, columns.coefficients(coef))
+def sum_at_landmarks(feature_map: Any, coef: NDArray[np.float64]) -> KernelSum | None:
+    """Return z(·) @ coefᵀ as a sum of kernel values if the map is one of landmarks."""
+    if not isinstance(feature_map, LeverageNystroem):
+        return None
+    solved = linalg.solve_triangular(
+        feature_map.factor_, coef.T, trans=1, lower=True, check_finite=False
+    )
+    return KernelSum(feature_map.kernel_, feature_map.landmarks_, solved)
 
 
 def _well_conditioned(solver: TriangularRows) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from powersketch.kernels import Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,3 +29,16 @@ class DualSolution:
     alpha: float
     coef: NDArray[np.float64]
     intercept: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSum:
+    """The function x ↦ k(x, points) @ coef, which needs no features of x."""
+
+    kernel: Kernel
+    points: Any
+    coef: NDArray[np.float64]
+
+    def values(self, X: Any, n_jobs: int | None) -> NDArray[Any]:
+        """Return the function's values at rows, without holding the kernel's."""
+        return self.kernel.product(X, self.coef, self.points, n_jobs=n_jobs)
