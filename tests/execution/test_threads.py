@@ -7,8 +7,9 @@ import time
 
 import pytest
 from joblib import cpu_count, parallel_config
+from threadpoolctl import threadpool_info
 
-from powersketch.execution import ordered_map, thread_count
+from powersketch.execution import blas_threads, ordered_map, thread_count
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,22 @@ class TestThreadCount:
             thread_count(0)
 
 
+def blas_limits() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_keeps_to_so_many_threads() -> None:
+    before = blas_limits()
+    for count in (1, 2, 1):
+        with blas_threads(count):
+            assert blas_limits() == {count}
+        assert blas_limits() == before
+
+
 class TestOrderedMap:
+    def test_blas_keeps_to_its_thread(self) -> None:
+        assert list(ordered_map(lambda _: blas_limits(), range(3), 2)) == [{1}] * 3
+
     @pytest.mark.parametrize("threads", [1, 2, 5])
     def test_results_come_in_the_order_of_the_tasks(self, threads: int) -> None:
         def slow_at_first(task: int) -> int:

@@ -79,7 +79,7 @@ def test_tiny_vectors_do_not_vanish_in_float32() -> None:
 
 @pytest.mark.parametrize("stored", [np.float64, np.float32])
 def test_float32_gives_way_to_float64_where_it_is_too_coarse(stored: Any) -> None:
-    A = spectrum_matrix(np.geomspace(1e-8, 1.0, 600)).astype(stored)
+    A = spectrum_matrix(np.geomspace(1e-11, 1.0, 600)).astype(stored)
     factor = CholeskyFactor(A.copy(), dtype=np.float32)
     assert factor.precision == "float64"
     if stored == np.float64:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from powersketch.accuracy.data_rows import DataRows
 from powersketch.comparison.kernels import check_kernel, named_kernel
@@ -21,7 +20,7 @@ from powersketch.comparison.pilot import (
 )
 from powersketch.comparison.plan import Plan
 from powersketch.comparison.results import Comparison, Measurement
-from powersketch.execution import Progress, thread_count
+from powersketch.execution import Progress, blas_threads, thread_count
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams, seed_from
 
@@ -135,7 +134,7 @@ def compare(
     tasks = [(method, size) for size in plan.components for method in chosen]
     report = _reporter(len(tasks), verbose, callback)
     # Methods that rest on BLAS get as many threads as those that do not.
-    with threadpool_limits(thread_count(n_jobs), user_api="blas"):
+    with blas_threads(thread_count(n_jobs)):
         measurements, pictures, complete = _run(laboratory, tasks, report)
     common = _common_size(measurements, plan.components)
     shown = {method: picture for (method, size), picture in pictures.items() if size == common}

@@ -1,7 +1,15 @@
-"""How work is run: threads, interruption, progress."""
+"""How work is run: threads, interruption, progress, LAPACK without Python's lock."""
 
+from powersketch.execution.factorisation import cholesky_in_place
 from powersketch.execution.interrupts import interruptible
 from powersketch.execution.progress import Progress
-from powersketch.execution.threads import ordered_map, thread_count
+from powersketch.execution.threads import blas_threads, ordered_map, thread_count
 
-__all__ = ["Progress", "interruptible", "ordered_map", "thread_count"]
+__all__ = [
+    "Progress",
+    "blas_threads",
+    "cholesky_in_place",
+    "interruptible",
+    "ordered_map",
+    "thread_count",
+]

@@ -7,10 +7,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -36,6 +38,21 @@ def thread_count(n_jobs: int | None) -> int:
     return threads
 
 
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """Return a context in which a call into BLAS uses so many threads."""
+    limits: AbstractContextManager[Any] = _threadpools().limit(limits=count, user_api="blas")
+    return limits
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    """Look once for the libraries that have threads, which takes milliseconds.
+
+    NumPy's and SciPy's are loaded by then.
+    """
+    return ThreadpoolController()
+
+
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], threads: int
 ) -> Iterator[Result]:
@@ -46,7 +63,7 @@ def ordered_map(
     if threads == 1:
         yield from map(function, tasks)
         return
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+    with blas_threads(1), ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for task in tasks:

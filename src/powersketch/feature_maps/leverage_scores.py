@@ -11,9 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from powersketch.execution import interruptible
+from powersketch.execution import blas_threads, interruptible
 from powersketch.feature_maps.kernel_columns import KernelColumns, precise_diagonal
 from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
 from powersketch.feature_maps.weighted_draws import thinned, weighted_sample
@@ -235,7 +234,7 @@ def _ridge(square: Real, rank: int, alpha: float | None, unit: float) -> float:
     if alpha is not None:
         return max(alpha, smallest)
     # Several threads are slower on a matrix of this size, and far slower on a busy machine.
-    with threadpool_limits(1, user_api="blas"):
+    with blas_threads(1):
         eigenvalues = interruptible(lambda: np.linalg.eigvalsh(square))
     tail = float(eigenvalues[: max(eigenvalues.size - rank, 0)].sum())
     return max(tail / rank, smallest)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import linalg
 
-from powersketch.execution import interruptible
+from powersketch.execution import cholesky_in_place
 from powersketch.native import Real
 
 # Wide enough for products to run at full speed, narrow enough to invert without losing digits.
@@ -30,7 +30,7 @@ class TriangularRows:
     Parameters
     ----------
     factor : ndarray of shape (m, m)
-        L, with zeros above the diagonal.
+        L; what lies above the diagonal does not matter.
     inverses : tuple of ndarray
         The inverses of the transposed blocks on the diagonal of L.
     """
@@ -79,7 +79,7 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     Parameters
     ----------
     matrix : ndarray of shape (m, m)
-        Symmetric and, but for rounding errors, positive semi-definite. Its diagonal is changed.
+        Symmetric and, but for rounding errors, positive semi-definite.
     jitter : float
         Relative to the mean of the diagonal. Where it does not suffice it grows, by factors of 10.
 
@@ -90,21 +90,29 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     jitter : float
         In use.
     """
-    diagonal = matrix.diagonal().copy()
+    diagonal = matrix.diagonal()
     # If the mean is zero the whole matrix is, and any positive number will do.
     unit = float(diagonal.mean()) or 1.0
     while True:
-        np.fill_diagonal(matrix, diagonal + jitter * unit)
-        try:
-            return interruptible(lambda: np.linalg.cholesky(matrix)), jitter
-        except np.linalg.LinAlgError:
-            jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
-            if jitter > _LARGEST_JITTER:
-                raise ValueError(
-                    "the kernel matrix of the landmarks is not positive semi-definite: it has a "
-                    f"negative eigenvalue beyond {_LARGEST_JITTER} times the mean of its diagonal, "
-                    f"{unit:.3g}; allowed are rounding errors: use a positive definite kernel."
-                ) from None
+        factor = np.array(matrix, dtype=np.float64, order="C")
+        np.fill_diagonal(factor, diagonal + jitter * unit)
+        if cholesky_in_place(factor):
+            return _lower_triangle(factor), jitter
+        jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
+        if jitter > _LARGEST_JITTER:
+            raise ValueError(
+                "the kernel matrix of the landmarks is not positive semi-definite: it has a "
+                f"negative eigenvalue beyond {_LARGEST_JITTER} times the mean of its diagonal, "
+                f"{unit:.3g}; allowed are rounding errors: use a positive definite kernel."
+            )
+
+
+def _lower_triangle(matrix: Real) -> Real:
+    """Set what is above the diagonal to zero."""
+    for part in _parts(matrix.shape[0]):
+        matrix[part, part] = np.tril(matrix[part, part])
+        matrix[part, part.stop :] = 0.0
+    return matrix
 
 
 def _parts(size: int) -> Iterator[slice]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from powersketch.execution import interruptible
+from powersketch.execution import cholesky_in_place
 from powersketch.feature_maps.triangular_rows import TriangularRows
 from powersketch.kernel_ridge.regularisation_path import SMALLEST_SLACK
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
@@ -51,7 +51,7 @@ def factored_path(
         factor = _cholesky(gram, alpha)
         if factor is None:
             return None
-        coef = linalg.cho_solve((factor, True), cross, check_finite=False)
+        coef = linalg.cho_solve((factor.T, False), cross, check_finite=False)
         scores[index] = _score(TriangularRows.of(factor), coef, rows)
         solutions.append(statistics.solution(coef, fit_intercept=fit_intercept))
     return scores, solutions
@@ -80,13 +80,10 @@ def _cholesky(gram: NDArray[np.float64], alpha: float) -> NDArray[Any] | None:
     rounding = gram.shape[0] * float(np.finfo(np.float64).eps) * np.trace(gram)
     if alpha <= rounding:
         return None
-    shifted = gram.copy(order="K")
-    shifted[np.diag_indices_from(shifted)] += alpha
-    try:
-        factor: NDArray[Any] = interruptible(lambda: np.linalg.cholesky(shifted))
-    except np.linalg.LinAlgError:
-        return None
-    return factor
+    # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
+    factor = gram.T.copy(order="C")
+    factor[np.diag_indices_from(factor)] += alpha
+    return factor if cholesky_in_place(factor) else None
 
 
 def _score(

@@ -1,8 +1,4 @@
-"""Cholesky factorisations in place, with a jitter where rounding has made a matrix indefinite.
-
-LAPACK's own, as SciPy calls it, keeps Python's global lock, so that Ctrl-C has to wait for its end.
-Block by block, most of the work is in products, which are as fast and shorter.
-"""
+"""Cholesky factorisations in place, with a jitter where rounding has made a matrix indefinite."""
 
 from __future__ import annotations
 
@@ -11,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+
+from powersketch.execution import cholesky_in_place
 
 # With this much of the mean diagonal added, the factor would no longer resemble the matrix.
 _LARGEST_JITTER = 0.1
@@ -44,7 +41,7 @@ def float32_factor(
         shifted = (diagonal + jitter * diagonal.mean()).astype(np.float32)
         factor = lower_factor(rounded, shifted)
     if factor is not None and spread(factor) ** 2 > _LARGEST_SPREAD_OF_FLOAT32:
-        _restore_columns(factor, factor.shape[0], shifted)
+        _restore(factor, shifted)
         return None
     return factor
 
@@ -63,7 +60,7 @@ def float64_factor(
         if factor is not None and _has_digits(factor, shifted, rounding):
             return factor, jitter
         if factor is not None:
-            _restore_columns(factor, factor.shape[0], diagonal)
+            _restore(factor, diagonal)
         jitter = max(10.0 * jitter, rounding)
     raise np.linalg.LinAlgError(
         f"the matrix is not positive definite: its diagonal is {mean:.3g} in the mean, and adding "
@@ -79,11 +76,10 @@ def lower_factor(matrix: NDArray[Any], diagonal: NDArray[np.floating[Any]]) -> N
     """
     matrix = matrix if _is_writeable_rows(matrix) else matrix.copy(order="C")
     np.fill_diagonal(matrix, diagonal)
-    for part in _parts(matrix.shape[0]):
-        if not _factor_columns(matrix, part):
-            _restore_columns(matrix, part.stop, diagonal)
-            return None
-    return matrix
+    if cholesky_in_place(matrix):
+        return matrix
+    _restore(matrix, diagonal)
+    return None
 
 
 def _has_digits(factor: NDArray[Any], diagonal: NDArray[np.float64], rounding: float) -> bool:
@@ -97,26 +93,9 @@ def spread(factor: NDArray[Any]) -> float:
     return float(diagonal.max() / diagonal.min()) if diagonal.min() > 0.0 else np.inf
 
 
-def _factor_columns(matrix: NDArray[Any], part: slice) -> bool:
-    """Turn some columns into those of the factor; the ones left of them are done already."""
-    left, below = slice(0, part.start), slice(part.start, None)
-    columns = matrix[below, part] - matrix[below, left] @ matrix[part, left].T
-    width = part.stop - part.start
-    try:
-        corner = np.linalg.cholesky(columns[:width])
-    except np.linalg.LinAlgError:
-        return False
-    identity = np.eye(width, dtype=matrix.dtype)
-    inverse = linalg.solve_triangular(corner, identity, lower=True, check_finite=False)
-    matrix[part.stop :, part] = columns[width:] @ inverse.T
-    square = matrix[part, part]
-    np.copyto(square, np.tril(corner) + np.triu(square, 1))
-    return bool(np.isfinite(matrix[below, part]).all())
-
-
-def _restore_columns(matrix: NDArray[Any], stop: int, diagonal: NDArray[np.floating[Any]]) -> None:
+def _restore(matrix: NDArray[Any], diagonal: NDArray[np.floating[Any]]) -> None:
     """Copy what is right of the diagonal, which no factorisation touches, to what is below it."""
-    for part in _parts(stop):
+    for part in _parts(matrix.shape[0]):
         square = matrix[part, part]
         np.copyto(square, np.triu(square) + np.triu(square, 1).T)
         matrix[part.stop :, part] = matrix[part, part.stop :].T
