@@ -51,6 +51,7 @@ _MODULES = {
     "SketchedKernelRidgeClassifier": "kernel_ridge.classifier",
     "accuracy": "accuracy",
     "compare": "comparison",
+    "kernel_ridge": "kernel_ridge",
     "kernels": "kernels",
     "solve_kernel_system": "kernel_systems.solve",
     "solvers": "solvers",

@@ -66,6 +66,26 @@ def test_blas_keeps_to_so_many_threads() -> None:
         assert blas_limits() == before
 
 
+def test_blas_limits_within_each_other() -> None:
+    before = blas_limits()
+    with blas_threads(2):
+        with blas_threads(1):
+            assert blas_limits() == {1}
+        assert blas_limits() == {2}
+    assert blas_limits() == before
+
+
+def test_blas_limits_of_several_threads_leave_nothing_behind() -> None:
+    before = blas_limits()
+    first, second = blas_threads(1), blas_threads(1)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert blas_limits() == {1}
+    second.__exit__(None, None, None)
+    assert blas_limits() == before
+
+
 class TestOrderedMap:
     def test_blas_keeps_to_its_thread(self) -> None:
         assert list(ordered_map(lambda _: blas_limits(), range(3), 2)) == [{1}] * 3

@@ -36,7 +36,7 @@ PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"sketch": "gaussian", "kernel_params": {"degree": 3}}, ValueError, "'degree', unknown to"),
     ({"sketch": GaussianSketch(), "kernel_params": {}}, ValueError, "is for a kernel given by its"),
     ({"sketch": "gaussian", "kernel": "gaussian"}, ValueError, "is for sketch='auto'"),
-    ({"sketch": "auto", "kernel": "gauss"}, ValueError, "'gauss' is unknown"),
+    ({"sketch": "auto", "kernel": "gauss"}, ValueError, "kernel='gauss' is unknown; use one of"),
     ({"sketch": Identity(), "n_components": 5}, ValueError, "Identity has no such parameter"),
     ({"sketch": Identity(), "mode": "exact"}, ValueError, "does not know its exact kernel"),
     ({"sketch": GaussianSketch(gamma=-1.0)}, ValueError, r"gamma=-1\.0 is out of range"),

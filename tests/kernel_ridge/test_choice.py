@@ -50,7 +50,14 @@ class TestBest:
 class TestSize:
     def test_is_the_one_asked_for(self) -> None:
         assert _size(LEVERAGE, rows(1000), Budget(300))[0] == 300
-        assert _size(LEVERAGE, rows(100), Budget(300))[0] == 100
+        assert _size(OBLIVIOUS, rows(100), Budget(300))[0] == 300
+        with pytest.warns(UserWarning, match="n_components=300 exceeds the 100 rows"):
+            size, why = _size(LEVERAGE, rows(100), Budget(300))
+        assert (size, why) == (100, "landmarks can be no more than the rows")
+
+    def test_a_budget_that_is_too_small_is_named(self) -> None:
+        with pytest.warns(UserWarning, match=r"32 features .* memory_budget=1000.0 allow"):
+            assert _size(LEVERAGE, rows(1000), Budget(None, None, 1000.0))[0] == 32
 
     def test_grows_with_the_rows_without_a_budget(self) -> None:
         assert _size(LEVERAGE, rows(10_000), Budget())[0] == 922  # √n log n
@@ -115,6 +122,28 @@ class TestEstimator:
         assert "too few for a pilot" in model.choice_.reason
         exact = SketchedKernelRidge(mode="exact", random_state=0).fit(X, y)
         np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-3)
+
+    def test_repeats_no_landmark_for_its_weight(self) -> None:
+        X, y = diabetes(100)
+        w = np.random.default_rng(0).integers(1, 6, 100).astype(float)
+        model = SketchedKernelRidge("auto", alpha=1e-3, random_state=0).fit(X, y, w)
+        assert np.unique(model.sketch_.landmarks_, axis=0).shape[0] == 100
+        exact = SketchedKernelRidge(mode="exact", alpha=1e-3, tol=1e-9).fit(X, y, w)
+        np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-3)
+
+    def test_says_that_the_first_block_is_too_short(self) -> None:
+        X, y = waves(50)
+        model = SketchedKernelRidge("auto", n_components=400, alpha=0.1, random_state=0)
+        with pytest.warns(UserWarning, match="n_components=400 exceeds the 50 rows"):
+            model.partial_fit(X, y)
+        assert model.choice_.n_components == 50
+
+    def test_has_the_given_size_in_a_row_sketch(self) -> None:
+        X, y = waves(300)
+        model = SketchedKernelRidge(
+            "auto", mode="row-sketch", n_components=90, alpha=1.0, random_state=0
+        )
+        assert model.fit(X, y).sketch_.n_components_ == 90
 
     def test_keeps_to_a_memory_budget(self) -> None:
         X, y = diabetes()

@@ -109,3 +109,32 @@ class TestPartialFit:
         model = SketchedKernelRidgeClassifier(random_state=0).partial_fit(X, y, range(10))
         with pytest.raises(ValueError, match="differ from those of the first call"):
             model.partial_fit(X, y, classes=range(11))
+
+
+class TestClassWeight:
+    def test_of_some_classes_leaves_the_others_at_one(self) -> None:
+        X, y = digits(120)
+        y = y % 2
+        given = SketchedKernelRidgeClassifier(class_weight={1: 5.0}, random_state=0)
+        given.partial_fit(X, y, classes=[0, 1])
+        given.partial_fit(X[y == 0], y[y == 0])
+        other = SketchedKernelRidgeClassifier(random_state=0)
+        other.partial_fit(X, y, classes=[0, 1], sample_weight=np.where(y == 1, 5.0, 1.0))
+        other.partial_fit(X[y == 0], y[y == 0])
+        np.testing.assert_allclose(given.decision_function(X), other.decision_function(X))
+
+    @pytest.mark.parametrize("factor", [-1.0, np.nan, np.inf])
+    def test_out_of_range_is_refused(self, factor: float) -> None:
+        X, y = digits(120)
+        model = SketchedKernelRidgeClassifier(class_weight={0: factor})
+        with pytest.raises(ValueError, match=r"class_weight={0: .*} is out of range; allowed are"):
+            model.fit(X, y % 2)
+
+    def test_balanced_counts_rows_of_positive_weight(self) -> None:
+        X, y = digits(120)
+        w = np.ones(120)
+        w[:50] = 0.0
+        options = {"class_weight": "balanced", "random_state": 0}
+        weighted = SketchedKernelRidgeClassifier(**options).fit(X, y, w)
+        fewer = SketchedKernelRidgeClassifier(**options).fit(X[50:], y[50:])
+        np.testing.assert_allclose(weighted.decision_function(X), fewer.decision_function(X))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import OneHotEncoder
 
 from powersketch import SketchedKernelRidge
 from powersketch.kernel_ridge import block_statistics, primal
@@ -79,3 +80,14 @@ def test_the_estimator_chooses_the_same(
     assert factored.alpha_ == decomposed.alpha_
     np.testing.assert_allclose(factored.scores_, decomposed.scores_, rtol=1e-5)
     np.testing.assert_allclose(factored.predict(X), decomposed.predict(X), atol=1e-6)
+
+
+def test_features_of_whole_numbers() -> None:
+    labels = np.random.default_rng(0).integers(0, 300, size=(900, 1))
+    y = np.sin(labels[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=900)
+    scores = []
+    for dtype in (int, float):
+        encoder = OneHotEncoder(dtype=dtype, sparse_output=False)
+        model = SketchedKernelRidge(encoder, alpha="loo", alphas=[1e-3, 0.1, 10.0]).fit(labels, y)
+        scores.append(model.scores_)
+    np.testing.assert_allclose(*scores)

@@ -259,6 +259,13 @@ class TestPartialFit:
         assert streamed.alphas_.size == 50
         assert streamed.score(X, y) > 0.97
 
+    def test_cannot_leave_out_rows_that_are_gone(self) -> None:
+        X, y = diabetes()
+        model = SketchedKernelRidge(alpha=1.0, random_state=0).partial_fit(X, y)
+        model.set_params(alpha="loo")
+        with pytest.raises(ValueError, match="cannot leave out rows that it no longer has"):
+            model.predict(X)
+
     def test_needs_the_same_columns_and_targets(self) -> None:
         X, y = diabetes()
         model = SketchedKernelRidge(random_state=0).partial_fit(X[:100], y[:100])
@@ -386,3 +393,16 @@ class TestPredictStd:
         model = SketchedKernelRidge(Identity(), alpha=0.0).fit(features(), targets())
         with pytest.raises(ValueError, match="predict_std needs alpha above 0"):
             model.predict_std(features())
+
+    def test_needs_degrees_of_freedom(self) -> None:
+        X, y = diabetes(5)
+        for rows, alpha in ((1, 1.0), (5, 1e-12)):
+            model = SketchedKernelRidge(alpha=alpha, random_state=0).fit(X[:rows], y[:rows])
+            with pytest.raises(ValueError, match=f"for which {rows} rows leave .* larger alpha"):
+                model.predict_std(X)
+
+    def test_of_float32_rows_is_that_of_float64(self) -> None:
+        X, y = waves(2000)
+        model = SketchedKernelRidge(alpha=1e-6, n_components=64, random_state=0).fit(X, y)
+        rounded = model.predict_std(X[:50].astype(np.float32))
+        np.testing.assert_allclose(rounded, model.predict_std(X[:50]), rtol=1e-2)

@@ -208,6 +208,10 @@ class TestBadInput:
         with pytest.raises(ValueError, match="sample_weight"):
             block_statistics(Z, y, np.ones(59))
 
+    def test_there_is_something_to_merge(self) -> None:
+        with pytest.raises(ValueError, match="no statistics to merge; at least 1"):
+            RidgeStatistics.merged([])
+
     def test_repr_tells_the_sizes_only(self) -> None:
         statistics = block_statistics(features(), targets(count=2))
         assert repr(statistics) == "RidgeStatistics(60 rows of weight 60, 12 features, 2 targets)"

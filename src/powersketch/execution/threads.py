@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numbers
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -38,10 +39,50 @@ def thread_count(n_jobs: int | None) -> int:
     return threads
 
 
-def blas_threads(count: int) -> AbstractContextManager[Any]:
-    """Return a context in which a call into BLAS uses so many threads."""
-    limits: AbstractContextManager[Any] = _threadpools().limit(limits=count, user_api="blas")
-    return limits
+class _BlasLimits:
+    """The number of BLAS threads, which belongs to the process, for all who limit it at a time.
+
+    It is the smallest that anyone asks for. The last one to go restores what was there before the
+    first one came: if everyone restored what he had found, the limit of another could stay.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: list[int] = []
+        self._before: Any = None
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            if not self._counts:
+                self._before = _limited(count)
+            self._counts.append(count)
+            _limited(min(self._counts))
+
+    def remove(self, count: int) -> None:
+        with self._lock:
+            self._counts.remove(count)
+            if self._counts:
+                _limited(min(self._counts))
+            else:
+                self._before.restore_original_limits()
+
+
+_BLAS_LIMITS = _BlasLimits()
+
+
+@contextmanager
+def blas_threads(count: int) -> Iterator[None]:
+    """Let a call into BLAS use so many threads at most."""
+    _BLAS_LIMITS.add(count)
+    try:
+        yield
+    finally:
+        _BLAS_LIMITS.remove(count)
+
+
+def _limited(count: int) -> Any:
+    """Set the number of threads; return what can restore the one before."""
+    return _threadpools().limit(limits=count, user_api="blas")
 
 
 @cache
@@ -55,7 +96,7 @@ def _threadpools() -> ThreadpoolController:
 
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], threads: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Yield the function's results in the order of the tasks, computed by several threads.
 
     Only a few results wait at a time. Meanwhile every thread's calls into BLAS keep to that thread.

@@ -25,7 +25,7 @@ from powersketch.kernel_ridge.primal import (
 from powersketch.kernel_ridge.regularisation_path import checked_alphas, warn_at_lower_end
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.settings import RidgeSettings
-from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_by_weight, unfitted_map
+from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_for, unfitted_map
 from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSolution
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
@@ -62,7 +62,8 @@ class SketchedRidge(RidgeSettings):
         solution = self._solved()
         if not isinstance(solution, PrimalSolution):
             raise AttributeError(
-                f"mode={self.mode!r} gives no coefficients of features: use dual_coef_."
+                "the modes 'exact' and 'row-sketch' give no coefficients of features: use "
+                "dual_coef_, or fit with mode='primal'."
             )
         return solution.coef
 
@@ -141,20 +142,22 @@ class SketchedRidge(RidgeSettings):
 
     def _fitted_map(self, rows: TrainingRows, seed: int) -> dict[str, Any]:
         """Return the fitted map and, if it was chosen, why."""
-        options = {"seed": seed, "n_jobs": self.n_jobs}
+        options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs}
         sketch = self.kernel if self._is_automatic else self.sketch
-        size = None if self._is_automatic else self.n_components
+        # In the mode "primal" the size is chosen with the map.
+        size = None if self._is_automatic and self.mode == "primal" else self.n_components
         feature_map = unfitted_map(sketch, self.kernel_params, n_components=size, **options)
         attributes: dict[str, Any] = {}
         if self._is_automatic and self.mode == "primal":
             feature_map, attributes["choice_"] = self._chosen_map(feature_map, rows, seed)
-        feature_map.fit(rows_by_weight(rows.X, rows.weights), None)
+        feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
         return {"sketch_": feature_map, **attributes}
 
     def _chosen_map(self, feature_map: Any, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
+        fitted = feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
         return chosen_map(
             rows,
-            exact_kernel(feature_map.fit(rows_by_weight(rows.X, rows.weights), None)),
+            exact_kernel(fitted),
             self.alpha,
             Budget(self.n_components, self.time_budget, self.memory_budget),
             fit_intercept=self.fit_intercept,
@@ -204,15 +207,17 @@ class SketchedRidge(RidgeSettings):
         """Return the solution; blocks that were added since the last one enter now."""
         check_is_fitted(self)
         if self._solution is None:
-            self._solution = primal_solution(
+            self._check_partial()
+            solution = primal_solution(
                 self.statistics_,
                 self.alpha,
                 checked_alphas(self.alphas),
                 fit_intercept=self.fit_intercept,
                 left_out=iter(()),
             )
-            self._kernel_sum = sum_at_landmarks(self.sketch_, self._solution.coef)
-            warn_at_lower_end(self._solution.alpha, self._solution.alphas, stacklevel=4)
+            kernel_sum = sum_at_landmarks(self.sketch_, solution.coef)
+            self.__dict__.update({"_solution": solution, "_kernel_sum": kernel_sum})
+            warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
         return self._solution
 
     def _path(self, name: str) -> NDArray[np.float64]:
@@ -225,7 +230,9 @@ class SketchedRidge(RidgeSettings):
         check_is_fitted(self)
         statistics = vars(self).get("statistics_")
         if not isinstance(statistics, RidgeStatistics):
-            raise AttributeError(f"{name} exists only in mode='primal', not in {self.mode!r}.")
+            raise AttributeError(
+                f"{name} exists only after a fit with mode='primal': set it, and fit again."
+            )
         return statistics
 
     def _store(self, attributes: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from powersketch.kernel_ridge.primal import (
     features_of,
     primal_solution,
 )
-from powersketch.kernel_ridge.sketch_parameter import rows_by_weight
+from powersketch.kernel_ridge.sketch_parameter import rows_for
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_systems import map_for
 from powersketch.kernels import Kernel
@@ -146,6 +147,7 @@ def chosen_map(
     fitted, held_out = pilot[::2], pilot[1::2]
     if held_out.count < _FEWEST_ROWS:
         size = min(budget.n_components or rows.count, rows.count)
+        _warn_if_cut(budget, size)
         reason = f"{rows.count} rows are too few for a pilot, and landmarks can be all of them"
         return makers["uniform"](size), Choice("uniform", size, (), reason)
     size = min(fitted.count // _ROWS_PER_FEATURE, _LARGEST_PILOT_MAP)
@@ -190,7 +192,7 @@ def _measured(
     repetitions: int,
 ) -> Candidate:
     """Fit on one half of the pilot, and measure time and error on the other."""
-    rows = rows_by_weight(fitted.X, fitted.weights)
+    rows = rows_for(feature_map, fitted.X, fitted.weights)
     _, seconds_to_fit = _timed(lambda: feature_map.fit(rows), 1)
     Z, seconds_to_transform = _timed(lambda: features_of(feature_map, held_out.X), repetitions)
     blocks = list(feature_blocks(feature_map, fitted, Progress(name, fitted.count, 0)))
@@ -246,16 +248,39 @@ def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[C
 def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str]:
     """Return the number of features and what limits it."""
     if budget.n_components is not None:
-        return min(budget.n_components, rows.count), "the size was given"
+        if best.name not in _LANDMARKS or budget.n_components <= rows.count:
+            return budget.n_components, "the size was given"
+        _warn_if_cut(budget, rows.count)
+        return rows.count, "landmarks can be no more than the rows"
     if budget.seconds is None and budget.bytes is None:
         # About this many features keep the rate of exact kernel ridge regression [RR17].
         size = math.ceil(math.sqrt(rows.count) * math.log(rows.count))
         return min(size, rows.count), "√n log n features, as there is no budget"
     allowed = [size for size in _SIZES if _fits(best, rows.count, size, budget)]
     size = max(allowed, default=_SIZES[0])
+    if not allowed:
+        _warn_of_budget(best, rows.count, size, budget)
     return min(size, rows.count), (
         f"predicted to take {best.seconds(rows.count, size):.2g} s and "
         f"{_bytes(size, best.columns):.2g} bytes"
+    )
+
+
+def _warn_if_cut(budget: Budget, size: int) -> None:
+    if budget.n_components is not None and size < budget.n_components:
+        warnings.warn(
+            f"n_components={budget.n_components} exceeds the {size} rows that landmarks can be: "
+            f"there are {size} features. Give more rows at a time, or an oblivious map as sketch.",
+            stacklevel=6,
+        )
+
+
+def _warn_of_budget(best: Candidate, rows: int, size: int, budget: Budget) -> None:
+    warnings.warn(
+        f"even {size} features are predicted to take {best.seconds(rows, size):.2g} s and "
+        f"{_bytes(size, best.columns):.2g} bytes, more than time_budget={budget.seconds} and "
+        f"memory_budget={budget.bytes} allow; they are used all the same: raise the budget.",
+        stacklevel=6,
     )
 
 

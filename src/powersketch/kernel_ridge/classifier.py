@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,8 +29,8 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     sketch, kernel, kernel_params, n_components, alpha, alphas, mode, eps, tol, fit_intercept
         As for :class:`SketchedKernelRidge`.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the weights of the rows of every class; "balanced" gives all classes the same
-        total.
+        Factors of the weights of the rows of every class, not negative; "balanced" divides by the
+        number of rows of the class.
     time_budget, memory_budget, random_state, n_jobs, verbose
         As for :class:`SketchedKernelRidge`.
 
@@ -103,7 +103,8 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         y : array of shape (n_samples,)
             Labels of at least two classes.
         sample_weight : array of shape (n_samples,), default=None
-            Weights, not negative. A weight of zero leaves a row out, and whole weights repeat rows.
+            Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole
+            weights repeat rows.
 
         Returns
         -------
@@ -116,7 +117,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         check_some_weight(weights)
         classes = np.unique(labels if weights is None else labels[weights > 0.0])
         _check_classes(classes)
-        weights = self._class_weights(labels, weights)
+        weights = self._class_weights(labels, classes, weights)
         targets = np.zeros((labels.size, _targets(classes)))
         known = np.isin(labels, classes)
         targets[known] = _signs(labels[known], classes)
@@ -157,8 +158,8 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             )
         rows, labels = self._checked_labels(X, y)
         known = self._known_classes(classes)
-        weights = self._class_weights(labels, checked_weights(sample_weight, rows))
         targets = _signs(labels, known)
+        weights = self._class_weights(labels, known, checked_weights(sample_weight, rows))
         self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=known)
         return self
 
@@ -210,12 +211,23 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         return rows, labels
 
     def _class_weights(
-        self, labels: NDArray[Any], weights: NDArray[np.float64] | None
+        self, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
+        """Multiply the weights by the factors of the classes; other labels have weight zero."""
         if self.class_weight is None:
             return weights
-        factors: NDArray[np.float64] = compute_sample_weight(self.class_weight, labels)
-        return factors if weights is None else factors * weights
+        counted = classes
+        if self.class_weight == "balanced":
+            counted = labels if weights is None else labels[weights > 0.0]
+        factors = compute_class_weight(self.class_weight, classes=classes, y=counted)
+        if not (np.isfinite(factors).all() and factors.min() >= 0.0):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is out of range; allowed are finite numbers "
+                "of at least 0: change the others."
+            )
+        places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
+        product: NDArray[np.float64] = factors[places] * (1.0 if weights is None else weights)
+        return product
 
     def _known_classes(self, classes: ArrayLike | None) -> NDArray[Any]:
         if "statistics_" in vars(self):

@@ -67,8 +67,9 @@ def _prepared(
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64], float]:
     """Return a block about the means, with weights and what the intercept adds to leverages.
 
-    Features keep their dtype: leverages of six digits are good enough for a score.
+    Features of float32 stay that: leverages of six digits are good enough for a score.
     """
+    Z = Z if Z.dtype == np.float32 else Z.astype(np.float64, copy=False)
     weights = np.ones(Z.shape[0]) if weights is None else weights
     if not fit_intercept:
         return Z, y, weights, 0.0

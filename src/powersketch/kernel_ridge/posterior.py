@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics
 
+_SMALLEST_FREEDOM = 1e-10  # per row
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -35,7 +37,8 @@ class Posterior:
         explained = 2.0 * inverses - spectrum.values * inverses**2
         residuals = squares - explained @ (spectrum.vectors.T @ cross) ** 2
         freedom = statistics.count - spectrum.effective_dimension(alpha) - float(fit_intercept)
-        noise = np.maximum(residuals, 0.0) / max(freedom, np.finfo(np.float64).tiny)
+        _check_freedom(freedom, statistics.count)
+        noise = np.maximum(residuals, 0.0) / freedom
         mean = statistics.feature_mean if fit_intercept else np.zeros_like(spectrum.values)
         constant = 1.0 / statistics.weight if fit_intercept else 0.0
         return cls(spectrum, alpha, mean, constant, np.asarray(noise))
@@ -51,3 +54,13 @@ class Posterior:
         rotated = (Z - self.feature_mean) @ self.spectrum.vectors
         known = rotated**2 @ self.spectrum.inverses(self.alpha) + self.constant
         return np.multiply.outer(known + missing / self.alpha, self.noise_variance)
+
+
+def _check_freedom(freedom: float, count: int) -> None:
+    """Refuse to estimate noise where the residuals are nothing but rounding errors."""
+    if freedom <= _SMALLEST_FREEDOM * count:
+        raise ValueError(
+            f"predict_std estimates the noise by residuals, for which {count} rows leave "
+            f"{max(freedom, 0.0):.3g} degrees of freedom; necessary is more than rounding errors: "
+            "give more rows, or use a larger alpha."
+        )

@@ -14,6 +14,9 @@ from powersketch.kernel_ridge.primal import TrainingRows, features_of, map_block
 from powersketch.kernel_ridge.targets import checked_targets, checked_weights
 from powersketch.kernels import Kernel
 
+# What features lack of k(x, x), in units of their last place, that may be due to rounding.
+_ROUNDING = 16
+
 
 class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     """Kernel ridge regression that scales: ridge regression on explicit features.
@@ -57,7 +60,8 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         Whether there is a constant term b without penalty. In mode "row-sketch" it is the mean of
         y.
     time_budget : float or None, default=None
-        Seconds that a fit with ``sketch="auto"`` may take.
+        Seconds that a fit with ``sketch="auto"`` may take beside its pilot, which itself takes one
+        or two.
     memory_budget : float or None, default=None
         Bytes that ``sketch="auto"`` may spend on the Gram matrix and its factors, and mode "exact"
         on the kernel matrix.
@@ -159,7 +163,8 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         y : array of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array of shape (n_samples,), default=None
-            Weights, not negative. A weight of zero leaves a row out, and whole weights repeat rows.
+            Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole
+            weights repeat rows.
 
         Returns
         -------
@@ -222,7 +227,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         posterior. σ² is estimated by the residuals, Σ w_i r_i² / (n − degrees of freedom). For
         the standard deviation of a new observation, add σ² to the square. What features cannot
         express of the kernel (k(x, x) − ‖z(x)‖², where that is positive) counts as unknown. The
-        intercept has a flat prior. In mode "primal" only.
+        intercept has a flat prior. In mode "primal" only, with more rows than degrees of freedom.
 
         Parameters
         ----------
@@ -254,5 +259,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         kernel = getattr(self.sketch_, "kernel_", None)
         if not isinstance(kernel, Kernel):
             return 0.0
-        missing = kernel.diagonal(X) - np.einsum("ij,ij->i", Z, Z)
-        return np.asarray(np.maximum(missing, 0.0))
+        diagonal = kernel.diagonal(X).astype(np.float64)
+        missing = diagonal - np.einsum("ij,ij->i", Z, Z)
+        rounding = _ROUNDING * np.finfo(X.dtype).eps * diagonal
+        return np.where(missing > rounding, missing, 0.0)

@@ -86,7 +86,7 @@ class RidgeSettings(BaseEstimator):
 
     def _check_sketch(self) -> None:
         if self._is_automatic:
-            unfitted_map(self.kernel, self.kernel_params)
+            unfitted_map(self.kernel, self.kernel_params, parameter="kernel")
             return
         unfitted_map(self.sketch, self.kernel_params, n_components=self.n_components)
         if self.kernel is not None:

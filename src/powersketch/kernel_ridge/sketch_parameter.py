@@ -13,6 +13,7 @@ from powersketch.feature_maps.arc_cosine import ArcCosineSketch
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.dot_product import DotProductSketch
 from powersketch.feature_maps.gaussian import GaussianSketch
+from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
 from powersketch.feature_maps.polynomial import PolynomialSketch
 from powersketch.kernel_systems import map_for
@@ -35,16 +36,20 @@ def unfitted_map(
     sketch: Any,
     kernel_params: dict[str, Any] | None = None,
     *,
+    parameter: str = "sketch",
     n_components: int | None = None,
     seed: int | None = None,
     n_jobs: int | None = None,
 ) -> Any:
-    """Return a new feature map for a name, a kernel, None or a feature map; the last is cloned."""
+    """Return a new feature map for a name, a kernel, None or a feature map; the last is cloned.
+
+    Errors call it by the name of the parameter that it was given as.
+    """
     if sketch is None or isinstance(sketch, str):
-        feature_map = _named_map("gaussian" if sketch is None else sketch, kernel_params)
+        feature_map = _named_map("gaussian" if sketch is None else sketch, kernel_params, parameter)
     elif kernel_params is not None:
         raise ValueError(
-            f"kernel_params={kernel_params!r} is for a kernel given by its name; sketch is a "
+            f"kernel_params={kernel_params!r} is for a kernel given by its name; {parameter} is a "
             f"{type(sketch).__name__}: set the parameters there."
         )
     elif isinstance(sketch, kernels.Kernel):
@@ -53,14 +58,19 @@ def unfitted_map(
         feature_map = clone(sketch)
     else:
         raise TypeError(
-            f"sketch={sketch!r} is a {type(sketch).__name__}; allowed are None, 'auto', the name "
-            f"of a kernel ({', '.join(map(repr, KERNEL_NAMES))}), a powersketch.kernels object and "
-            "a transformer: pass an instance, not a class."
+            f"{parameter}={sketch!r} is a {type(sketch).__name__}; allowed are None, "
+            f"{_automatic(parameter)}the name of a kernel ({', '.join(map(repr, KERNEL_NAMES))}), "
+            "a powersketch.kernels object and a transformer: pass an instance, not a class."
         )
     _set_if_open(feature_map, seed, n_jobs)
     if n_components is not None:
         _set_size(feature_map, n_components)
     return feature_map
+
+
+def rows_for(feature_map: Any, X: Any, weights: NDArray[np.float64] | None) -> Any:
+    """Return the rows to fit a map on; to repeat landmarks would waste features."""
+    return X if isinstance(feature_map, LeverageNystroem) else rows_by_weight(X, weights)
 
 
 def rows_by_weight(X: Any, weights: NDArray[np.float64] | None) -> Any:
@@ -82,16 +92,21 @@ def exact_kernel(fitted_map: Any) -> kernels.Kernel:
     kernel = getattr(fitted_map, "kernel_", None)
     if not isinstance(kernel, kernels.Kernel):
         raise ValueError(
-            f"{type(fitted_map).__name__} does not know its exact kernel, which the modes 'exact' "
-            "and 'row-sketch' need: use a feature map of powersketch, or mode='primal'."
+            f"{type(fitted_map).__name__} does not know its exact kernel, which sketch='auto' and "
+            "the modes 'exact' and 'row-sketch' need: use a feature map of powersketch, or pass "
+            "this one as sketch with mode='primal'."
         )
     return kernel
 
 
-def _named_map(name: str, kernel_params: dict[str, Any] | None) -> FeatureMap:
+def _automatic(parameter: str) -> str:
+    return "'auto' or " if parameter == "sketch" else ""
+
+
+def _named_map(name: str, kernel_params: dict[str, Any] | None, parameter: str) -> FeatureMap:
     if name not in _BY_NAME:
         raise ValueError(
-            f"sketch={name!r} is unknown; use 'auto' or one of "
+            f"{parameter}={name!r} is unknown; use {_automatic(parameter)}one of "
             f"{', '.join(map(repr, KERNEL_NAMES))}, or pass a feature map."
         )
     parameters: dict[str, Any] = {"n_components": _DEFAULT_COMPONENTS}

@@ -124,7 +124,10 @@ class RidgeStatistics:
         RidgeStatistics
             The parts merged from the first to the last.
         """
-        return functools.reduce(RidgeStatistics.merge, parts)
+        total = functools.reduce(lambda sum, part: sum.merge(part) if sum else part, parts, None)
+        if total is None:
+            raise ValueError("there are no statistics to merge; at least 1 is necessary: give one.")
+        return total
 
     def moments(
         self, *, fit_intercept: bool = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -187,7 +188,8 @@ class Kernel(ABC):
         threads = thread_count(n_jobs)
         sums = np.zeros((X.shape[0], *V.shape[1:]))
         tiles = self._tiles(X, other, sums.dtype, block_rows=block_rows, threads=threads)
-        with np.errstate(over="ignore", invalid="ignore"):
+        # Closed in any case: it holds threads, for as long as the traceback of an interrupt lives.
+        with np.errstate(over="ignore", invalid="ignore"), closing(tiles):
             for rows, columns, tile in tiles:
                 sums[rows] += tile @ V[columns].astype(np.float64, copy=False)
                 if other is X and rows.start >= columns.stop:
@@ -321,7 +323,7 @@ class Kernel(ABC):
         *,
         block_rows: int | None = None,
         threads: int = 1,
-    ) -> Iterator[tuple[slice, slice, NDArray[np.floating[Any]]]]:
+    ) -> Generator[tuple[slice, slice, NDArray[np.floating[Any]]], None, None]:
         """Yield rows, columns and entries of tiles; where Y is X, only on and below the diagonal.
 
         Below it means that the tiles of the columns c…d begin with the rows c…d.
