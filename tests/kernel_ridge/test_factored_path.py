@@ -84,7 +84,7 @@ def test_the_estimator_chooses_the_same(
 
 def test_features_of_whole_numbers() -> None:
     labels = np.random.default_rng(0).integers(0, 300, size=(900, 1))
-    y = np.sin(labels[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=900)
+    y = np.sin(labels[:, 0]) + np.random.default_rng(1).normal(size=900)
     scores = []
     for dtype in (int, float):
         encoder = OneHotEncoder(dtype=dtype, sparse_output=False)
