@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import RBFSampler
 
 from powersketch import GaussianSketch
 from powersketch.accuracy import Certificate, certify, spectral
+from powersketch.kernels import Gaussian
 from tests.accuracy.small_maps import Projected, Stretched, random_rows, relative_error
 
 X_SMALL = random_rows("equal", 80, 6, 0)
@@ -147,8 +151,23 @@ class TestInput:
             certify(Stretched(), X)
 
     def test_unfitted_map(self) -> None:
-        with pytest.raises(ValueError, match="GaussianSketch has no kernel_: call fit"):
+        with pytest.raises(NotFittedError, match=r"GaussianSketch is not fitted; .* call fit"):
             certify(GaussianSketch(), X_SMALL)
+
+    def test_fitted_map_without_a_kernel(self) -> None:
+        sampler = RBFSampler(gamma=0.1, n_components=500, random_state=0)
+        with pytest.raises(NotFittedError, match=r"RBFSampler is not fitted; .* call fit"):
+            certify(sampler, X_SMALL)
+        sampler.fit(X_SMALL)
+        with pytest.raises(TypeError, match=r"RBFSampler without .* kernel_; .* set kernel_"):
+            certify(sampler, X_SMALL)
+        # The remedy that the message names.
+        sampler.kernel_ = Gaussian(0.1)
+        assert certify(sampler, X_SMALL).frobenius.value < 0.5
+
+    def test_map_that_needs_no_fit_and_has_no_kernel(self) -> None:
+        with pytest.raises(TypeError, match="SimpleNamespace without the attribute kernel_"):
+            certify(SimpleNamespace(transform=np.asarray), X_SMALL)
 
     def test_something_else(self) -> None:
         with pytest.raises(TypeError, match="sketch is a str"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from powersketch.kernels import Kernel
 from powersketch.native import Rows
@@ -78,8 +80,23 @@ def checked_map(sketch: Any) -> FittedMap:
             "attribute kernel_ and the method transform: pass for instance a GaussianSketch."
         )
     if not hasattr(sketch, "kernel_"):
-        raise ValueError(
-            f"this {type(sketch).__name__} has no kernel_: call fit before it is measured."
-        )
+        _say_why_without_kernel(sketch)
     fitted: FittedMap = sketch
     return fitted
+
+
+def _say_why_without_kernel(sketch: Any) -> NoReturn:
+    name = type(sketch).__name__
+    try:
+        if hasattr(sketch, "fit"):
+            check_is_fitted(sketch)
+    except NotFittedError as error:
+        raise NotFittedError(
+            f"this {name} is not fitted; allowed is a fitted feature map: call fit before it is "
+            "measured."
+        ) from error
+    raise TypeError(
+        f"sketch is a {name} without the attribute kernel_; allowed is a fitted feature map that "
+        "has the exact kernel there, to be compared with: pass for instance a GaussianSketch, or "
+        "set kernel_ to the one of powersketch.kernels that it approximates."
+    )

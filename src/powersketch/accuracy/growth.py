@@ -58,7 +58,7 @@ def grown_size(
     order = streams.permutation("rows", rows.count)
     searched = min(_SEARCH_ROWS, rows.count // 2)
     if rows.count - searched < _FEWEST_FRESH_ROWS:
-        return _exactly_grown(draw, rows, eps, streams, sizes, n_jobs)
+        return exactly_grown(draw, rows, eps, streams, sizes=sizes, n_jobs=n_jobs)
     sample = RowSample(rows.take(order[:searched]), np.ones(searched), for_new_rows=True)
     remaining = order[searched:]
 
@@ -116,13 +116,14 @@ def smallest_size(
     return enough
 
 
-def _exactly_grown(
+def exactly_grown(
     draw: Callable[[int], FittedMap],
     rows: DataRows,
     eps: float,
     streams: RandomStreams,
+    *,
     sizes: tuple[int, int],
-    n_jobs: int | None,
+    n_jobs: int | None = None,
 ) -> tuple[int, Certificate]:
     """Return the size for these rows and no others."""
     sample = RowSample(rows, np.ones(rows.count))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from powersketch.accuracy.data_rows import DataRows, FittedMap, kernel_diagonal
 from powersketch.accuracy.dimension import statistical_dimension
 from powersketch.accuracy.growth import (
-    LARGEST_SIZE,
     OutOfReachError,
+    exactly_grown,
     grown_size,
     smallest_size,
 )
@@ -22,12 +20,13 @@ from powersketch.accuracy.intervals import checked_confidence
 from powersketch.accuracy.paper_sizes import paper_size
 from powersketch.accuracy.sampled_pairs import PairErrors, RowSample
 from powersketch.accuracy.spectral import check_alpha_is_felt, spectral_error
+from powersketch.accuracy.trial_maps import TrialMaps, check_is_map, divided
 from powersketch.parameters import checked_fraction, checked_positive
 from powersketch.random_streams import RandomStreams, seed_from
 
 # Larger matrices Z with all rows would take gigabytes.
 _LARGEST_SPECTRAL = 2**14
-_TRIAL_SIZE, _TRIAL_ROWS = 256, 1000
+_TRIAL_ROWS = 1000
 _PRODUCTS = 32
 _HOPELESS = 4.0
 
@@ -75,8 +74,12 @@ def required_components(
         The error to keep, between 0 and 1.
     alpha : float or None, default=None
         None means the relative Frobenius error over pairs of different rows, as for
-        ``n_components="auto"``. A positive number means the spectral error,
-        (1 − eps)(K + αI) ⪯ Z Zᵀ + αI ⪯ (1 + eps)(K + αI) on all rows.
+        ``n_components="auto"``. From 400 rows on it is that of new rows: up to 3000 rows, at most
+        half of all, are measured, and maps are fitted to the others. Fewer rows are all fitted to
+        and all measured, landmarks among them included, on which the error is zero.
+        A positive number means the spectral error,
+        (1 − eps)(K + αI) ⪯ Z Zᵀ + αI ⪯ (1 + eps)(K + αI) on all rows, which are those that maps
+        are fitted to, landmarks among them included.
     confidence : float, default=0.99
         Probability with which measured spectral errors are kept.
     random_state : int, RandomState instance or None, default=None
@@ -97,90 +100,65 @@ def required_components(
     >>> 20 <= required.measured <= 80 < required.paper
     True
     """
-    _check_is_map(sketch)
+    check_is_map(sketch)
     eps = checked_fraction("eps", eps, remedy="0.1 is a common choice")
     confidence = checked_confidence(confidence)
     if alpha is not None:
         alpha = checked_positive("alpha", alpha, remedy="pass None for the Frobenius error")
     rows = DataRows.of(X, fewest=2)
     seed = seed_from(random_state)
-    draw, largest = _drawer(sketch, X, seed), _largest_size(sketch)
-    trial = draw(min(_TRIAL_SIZE, largest))
-    if alpha is not None:
-        check_alpha_is_felt(alpha, kernel_diagonal(trial.kernel_, rows))
     streams = RandomStreams(seed, "required_components")
-    paper, formula = paper_size(trial, rows, eps)
+    measured, fitted = divided(rows, streams) if alpha is None else (rows, rows)
+    maps = TrialMaps(sketch, fitted, seed)
+    first = maps.draw(maps.first_size)
+    if alpha is not None:
+        check_alpha_is_felt(alpha, kernel_diagonal(first.kernel_, rows))
+    paper, formula = paper_size(first, rows, eps)
     if alpha is None:
-        measured, predicted, text = _for_frobenius(draw, trial, rows, eps, streams, largest)
+        size, predicted, text = _for_frobenius(maps, first, measured, eps, streams)
     else:
-        measured, predicted, text = _for_spectrum(
-            draw, trial, rows, eps, streams, min(largest, _LARGEST_SPECTRAL), alpha, confidence
-        )
-    return RequiredComponents(measured, predicted, paper, f"{text}; paper: {formula}")
-
-
-def _check_is_map(sketch: Any) -> None:
-    if not (hasattr(sketch, "get_params") and "n_components" in sketch.get_params()):
-        raise TypeError(
-            f"sketch is a {type(sketch).__name__}; allowed is a feature map with the parameter "
-            "n_components: pass for instance GaussianSketch()."
-        )
-
-
-def _largest_size(sketch: Any) -> int:
-    internal = sketch.get_params().get("internal_components")
-    return LARGEST_SIZE if internal is None else min(LARGEST_SIZE, internal)
-
-
-def _drawer(sketch: Any, X: Any, seed: int) -> Callable[[int], FittedMap]:
-    """Return a function that fits the map with a given number of components."""
-
-    def draw(size: int) -> FittedMap:
-        trial = clone(sketch).set_params(n_components=size, random_state=seed)
-        if "eps" in trial.get_params():
-            trial.set_params(eps=None)
-        fitted: FittedMap = trial.fit(X)
-        return fitted
-
-    return draw
+        size, predicted, text = _for_spectrum(maps, first, eps, streams, alpha, confidence)
+    return RequiredComponents(size, predicted, paper, f"{text}; paper: {formula}")
 
 
 def _for_frobenius(
-    draw: Callable[[int], FittedMap],
-    trial: FittedMap,
-    rows: DataRows,
-    eps: float,
-    streams: RandomStreams,
-    largest: int,
+    maps: TrialMaps, first: FittedMap, rows: DataRows, eps: float, streams: RandomStreams
 ) -> tuple[int | None, int, str]:
+    """Return the measured size for these rows, the predicted one, and how they were found."""
     chosen = streams.permutation("trial", rows.count)[:_TRIAL_ROWS]
     sample = RowSample(rows.take(chosen), np.ones(len(chosen)))
-    error = PairErrors.measure(trial, sample).frobenius(0.99).value
-    size = min(_TRIAL_SIZE, largest)
-    predicted = max(math.ceil(size * (error / eps) ** 2), 1)
+    error = PairErrors.measure(first, sample).frobenius(0.99).value
+    sizes, size = maps.sizes, maps.first_size
+    predicted = max(math.ceil(size * (error / eps) ** 2), sizes[0])
     formula = f"predicted: {size} (error / eps)² with the error {error:.3g} measured there"
     try:
-        measured, certificate = grown_size(draw, rows.given, eps, streams, sizes=(1, largest))
+        if rows is maps.rows:
+            where = "the rows that maps were fitted to"
+            measured, certificate = exactly_grown(maps.draw, rows, eps, streams, sizes=sizes)
+        else:
+            where = "rows that maps were not fitted to"
+            measured, certificate = grown_size(maps.draw, rows.given, eps, streams, sizes=sizes)
     except OutOfReachError as failure:
         return None, predicted, f"measured: {failure}; {formula}"
-    return measured, predicted, f"measured: relative error {certificate.frobenius}; {formula}"
+    text = f"measured: relative error {certificate.frobenius} on {where}"
+    return measured, predicted, f"{text}; {formula}"
 
 
 def _for_spectrum(
-    draw: Callable[[int], FittedMap],
-    trial: FittedMap,
-    rows: DataRows,
+    maps: TrialMaps,
+    first: FittedMap,
     eps: float,
     streams: RandomStreams,
-    largest: int,
     alpha: float,
     confidence: float,
 ) -> tuple[int | None, int, str]:
+    """Return the measured size for the maps' rows, the predicted one, and how they were found."""
     dimension = statistical_dimension(
-        trial.kernel_, rows.given, alpha, confidence=confidence, random_state=streams.seed
+        first.kernel_, maps.rows.given, alpha, confidence=confidence, random_state=streams.seed
     )
+    smallest, largest = maps.sizes[0], min(maps.sizes[1], _LARGEST_SPECTRAL)
     # Marchenko and Pastur's law for independent features: eps = 2 √(s / m) + s / m.
-    predicted = max(math.ceil(dimension.value / (math.sqrt(1.0 + eps) - 1.0) ** 2), 1)
+    predicted = max(math.ceil(dimension.value / (math.sqrt(1.0 + eps) - 1.0) ** 2), smallest)
     formula = (
         f"predicted: m with 2 √(s / m) + s / m = eps for the statistical dimension "
         f"s = {dimension.value:.4g}"
@@ -188,8 +166,8 @@ def _for_spectrum(
 
     def bound(size: int) -> float:
         found = spectral_error(
-            draw(size),
-            rows,
+            maps.draw(size),
+            maps.rows,
             alpha,
             streams.child(f"spectral/{size}"),
             confidence=confidence,
@@ -198,10 +176,12 @@ def _for_spectrum(
         )
         return found.eps.high
 
-    if predicted > _HOPELESS * largest:
+    # The law is not that of landmarks, of which as many as rows leave no error.
+    if predicted > _HOPELESS * largest and not maps.has_landmarks:
         return None, predicted, f"measured: nothing, as {predicted} are far too many; {formula}"
+    start = math.ceil(dimension.value) if maps.has_landmarks else predicted
     try:
-        measured = smallest_size(bound, eps, (1, largest), first=predicted)
+        measured = smallest_size(bound, eps, (smallest, largest), first=start)
     except OutOfReachError as failure:
         return None, predicted, f"measured: {failure}; {formula}"
     return measured, predicted, f"measured: spectral error of at most {eps:g}; {formula}"
