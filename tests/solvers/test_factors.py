@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import linalg
 from scipy.fft import dct
 from scipy.sparse.linalg import cg
 
@@ -16,6 +17,7 @@ from powersketch.solvers import (
     LowRankInverse,
     SpectralInverse,
     TriangularFactor,
+    _panels,
 )
 from powersketch.solvers.factors import SquaredFactor
 
@@ -300,3 +302,26 @@ def test_rows_of_very_different_sizes_need_no_jitter() -> None:
     factor = CholeskyFactor(A.copy())
     assert factor.jitter == 0.0
     np.testing.assert_allclose(A @ (factor @ sizes), sizes, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_many_columns_are_solved_for_in_panels(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    A, V = (
+        spectrum_matrix(np.linspace(1.0, 2.0, 30)),
+        np.random.default_rng(0).normal(size=(30, 11)),
+    )
+    factor = CholeskyFactor(A.copy(), dtype=dtype)
+    root = CholeskyFactor(A.copy()).root()
+    whole = factor @ V, root.matmat(V), root.rmatmat(V)
+    widths: list[int] = []
+    monkeypatch.setattr(_panels, "_SOLVED", 4 * 30**2)
+    solved = linalg.cho_solve
+    monkeypatch.setattr(
+        linalg,
+        "cho_solve",
+        lambda f, v, **options: widths.append(v.shape[1]) or solved(f, v, **options),
+    )
+    parts = factor @ V, root.matmat(V), root.rmatmat(V)
+    assert widths == [4, 4, 3]
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)

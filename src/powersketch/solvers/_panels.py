@@ -14,6 +14,7 @@ Real: TypeAlias = NDArray[np.floating[Any]]
 
 # About a tenth of a second: Python hears Ctrl-C between two panels only.
 _MULTIPLICATIONS = 2**27
+_SOLVED = 2**31  # about as long
 # One at a time, so many vectors are quicker than all at once: it is memory that takes the time.
 _FEW_VECTORS = 2
 # Rows that are converted to float64 for the moment of a product.
@@ -78,6 +79,17 @@ def exact_transposed_product(matrix: Real, V: Float64) -> Float64:
     for rows in panels(matrix.shape[0], _ENTRIES_CONVERTED // matrix.shape[1]):
         product += rounded_product(matrix[rows].astype(np.float64).T, V[rows])
     return product
+
+
+def solved_by_panels(solve: Callable[[Real], Real], V: Real) -> Real:
+    """Apply a triangular solver to few enough columns at a time that Ctrl-C is heard in between.
+
+    SciPy's solvers keep Python's lock.
+    """
+    width = max(_SOLVED // V.shape[0] ** 2, 1)
+    if V.ndim == 1 or V.shape[1] <= width:
+        return solve(V)
+    return np.hstack([solve(V[:, columns]) for columns in panels(V.shape[1], width)])
 
 
 def panels(rows: int, height: int) -> Iterator[slice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from powersketch.solvers._inverses import (
     checked_factor,
     smallest_eigenvalue,
 )
-from powersketch.solvers._panels import factor_product
+from powersketch.solvers._panels import factor_product, solved_by_panels
 
 __all__ = [
     "CholeskyFactor",
@@ -123,12 +124,16 @@ class CholeskyFactor(SymmetricInverse):
     def _matmat(self, V: Any) -> Any:
         V = np.asarray(V, dtype=np.float64)
         if self.precision == "float64":
-            return linalg.cho_solve((self._factor.T, False), V, check_finite=False)
+            return solved_by_panels(self._solved, V)
         # Residuals of a converging solver get too small for float32, were they not scaled.
         scales = np.abs(V).max(axis=0, initial=0.0)
         scales[scales == 0.0] = 1.0
         scaled = (V / scales).astype(np.float32)
-        return linalg.cho_solve((self._factor.T, False), scaled, check_finite=False) * scales
+        return solved_by_panels(self._solved, scaled) * scales
+
+    def _solved(self, V: NDArray[Any]) -> NDArray[Any]:
+        solved: NDArray[Any] = linalg.cho_solve((self._factor.T, False), V, check_finite=False)
+        return solved
 
 
 class TriangularFactor(LinearOperator):
@@ -204,13 +209,19 @@ class TriangularFactor(LinearOperator):
         return self._matmat(np.asarray(vector))
 
     def _matmat(self, V: Any) -> Any:
-        return linalg.solve_triangular(self._upper, V, check_finite=False)
+        return solved_by_panels(self._solved, np.asarray(V))
 
     def _rmatvec(self, vector: Any) -> Any:
         return self._rmatmat(np.asarray(vector))
 
     def _rmatmat(self, V: Any) -> Any:
-        return linalg.solve_triangular(self._upper, V, trans="T", check_finite=False)
+        return solved_by_panels(partial(self._solved, trans="T"), np.asarray(V))
+
+    def _solved(self, V: NDArray[Any], trans: str = "N") -> NDArray[Any]:
+        solved: NDArray[Any] = linalg.solve_triangular(
+            self._upper, V, trans=trans, check_finite=False
+        )
+        return solved
 
 
 class SquaredFactor(SymmetricInverse):
