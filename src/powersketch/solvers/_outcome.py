@@ -23,14 +23,21 @@ def solver_result(
 ) -> SolverResult:
     """Return the result; `failure` says what it means that the method itself failed."""
     residual = float(log.relative.max())
-    converged = residual <= tol
+    x = system.unscaled(refined.x)
+    within_range = bool(np.isfinite(x).all())
+    converged = residual <= tol and within_range
     reached = f"a residual of {residual:.2g} after {_counted(log.iterations)}"
     if converged:
         message = f"converged to {reached}."
+    elif not within_range:
+        message = (
+            f"the solution, with {reached}, is beyond the range of float64: solve for a smaller "
+            "multiple of b."
+        )
     else:
         message = _reason(system, refined, reached, f"above tol={tol:g}", failure)
     return SolverResult(
-        x=system.unscaled(refined.x),
+        x=x,
         converged=converged,
         iterations=log.iterations,
         residual=residual,

@@ -22,6 +22,11 @@ Callback: TypeAlias = Callable[[int, float], object]
 Mask: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.intp]
 
+# In the norm of A every step of conjugate gradients lowers the error, so that residuals are never
+# above the root of the condition number times the first one: with more than this, the matrix is
+# singular to working precision, and what is iterated is rounding errors.
+LARGEST_GROWTH = float(np.finfo(np.float64).eps) ** -0.5
+
 
 class IterationLog:
     """The relative residuals so far, and who is told of them."""
@@ -103,7 +108,7 @@ class Refined:
 
 def refine(system: LinearSystem, cycle: Cycle, tol: float, log: IterationLog) -> Refined:
     """Run cycles until the true residuals meet the tolerance or do not get smaller by half."""
-    x, residuals = system.start.copy(), _true_residuals(system, system.start)
+    x, residuals = _start(system)
     log.begin(column_norms(residuals))
     products = system.products()
     columns = np.flatnonzero(log.relative > tol)
@@ -115,8 +120,10 @@ def refine(system: LinearSystem, cycle: Cycle, tol: float, log: IterationLog) ->
         candidates = x[:, columns] + correction
         fresh = system.right[:, columns] - system.exact_product(candidates)
         after = column_norms(fresh)
-        # Before its last step a method may be above where it began, and yet nearer to the goal.
-        better = (after < before) | (np.isfinite(after) & (log.remaining == 0))
+        # Before its last step a method may be above where it began, and yet nearer to the goal;
+        # but a start other than zero is the best that is known, and is not to be lost.
+        nearer = ~x[:, columns].any(axis=0) & (after <= LARGEST_GROWTH * before)
+        better = (after < before) | (nearer & (log.remaining == 0))
         x[:, columns[better]] = candidates[:, better]
         residuals[:, columns[better]] = fresh[:, better]
         log.correct(columns, np.where(better, after, before))
@@ -134,7 +141,13 @@ def refine(system: LinearSystem, cycle: Cycle, tol: float, log: IterationLog) ->
     return Refined(x, stalled, failed)
 
 
-def _true_residuals(system: LinearSystem, x: Float64) -> Float64:
-    if not x.any():
-        return system.right.copy()
-    return system.right - system.exact_product(x)
+def _start(system: LinearSystem) -> tuple[Float64, Float64]:
+    """Return where to start and the residuals there."""
+    x, residuals = system.start.copy(), system.right.copy()
+    if x.any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals -= system.exact_product(x)
+            useless = ~np.isfinite(column_norms(residuals))
+        # So large next to b that zero is nearer to the solution.
+        x[:, useless], residuals[:, useless] = 0.0, system.right[:, useless]
+    return x, residuals

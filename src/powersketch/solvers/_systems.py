@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
@@ -16,6 +16,7 @@ from powersketch.solvers._panels import Float64, Real, exact_product, rounded_pr
 
 # From (n, t) vectors to (n, t) vectors.
 BlockFunction: TypeAlias = Callable[[Float64], Float64]
+Exponents: TypeAlias = NDArray[np.int32]
 
 _SMALLEST_TOLERANCE = 1e-15
 
@@ -45,12 +46,17 @@ class _MatrixOperator(LinearOperator):
 
 @dataclass(frozen=True, eq=False)
 class LinearSystem:
-    """A x = b for several b at once, each scaled to norm one, so that residuals are relative."""
+    """A x = b for several b at once, each scaled to norm one, so that residuals are relative.
+
+    The norm of a column of b is `norms` times two to the power of `exponents`: its own value may
+    be beyond the range of numbers.
+    """
 
     operator: Any
     right: Float64
     start: Float64
     norms: Float64
+    exponents: Exponents
     shape: tuple[int, ...]
 
     @classmethod
@@ -70,10 +76,17 @@ class LinearSystem:
                     "of x0 for every entry of b."
                 )
             start = _checked_columns("x0", x0, size)
-        norms = _safe_norms(right)
+        exponents = np.frexp(np.abs(right).max(axis=0))[1]
+        # A power of two changes no digit, and near one squares neither overflow nor underflow.
+        right = np.ldexp(right, -exponents)
+        norms = column_norms(right)
         # Zero is the solution for zero.
         inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
-        return cls(operator, right * inverse, start * inverse, norms, shape)
+        with np.errstate(over="ignore"):
+            start = np.ldexp(start, -exponents) * inverse
+        # Next to such a b even zero is nearer to the solution.
+        start[~np.isfinite(start)] = 0.0
+        return cls(operator, right * inverse, start, norms, exponents, shape)
 
     def products(self) -> list[tuple[BlockFunction, float]]:
         """Return functions that multiply by A, the quickest first, with their machine epsilon."""
@@ -90,8 +103,9 @@ class LinearSystem:
         return product
 
     def unscaled(self, x: Float64) -> Float64:
-        """Return the solution for b as it was given."""
-        return (x * self.norms).reshape(self.shape)
+        """Return the solution for b as it was given, infinite where it is out of range."""
+        with np.errstate(over="ignore"):
+            return np.ldexp(x * self.norms, self.exponents).reshape(self.shape)
 
 
 def as_operator(name: str, operator: Any) -> Any:
@@ -107,7 +121,9 @@ def as_operator(name: str, operator: Any) -> Any:
             "dimensions; allowed are a scipy LinearOperator, a sparse matrix and an array of "
             "real numbers with 2 dimensions."
         )
-    return _MatrixOperator(matrix if matrix.dtype == np.float32 else matrix.astype(np.float64))
+    if matrix.dtype != np.float32:
+        matrix = matrix.astype(np.float64, copy=False)
+    return _MatrixOperator(matrix)
 
 
 def as_preconditioner(preconditioner: Any, size: int) -> BlockFunction:
@@ -154,13 +170,6 @@ def column_products(V: Float64, W: Float64) -> Float64:
     """Return the inner product of every column of V with the one of W."""
     products: Float64 = np.einsum("ij,ij->j", V, W)
     return products
-
-
-def _safe_norms(V: Float64) -> Float64:
-    """Return the norm of every column, even where its square leaves the range of numbers."""
-    largest = np.abs(V).max(axis=0)
-    scales = np.where(largest > 0.0, largest, 1.0)
-    return scales * column_norms(V / scales)
 
 
 def _checked_columns(name: str, vectors: ArrayLike, size: int) -> Float64:

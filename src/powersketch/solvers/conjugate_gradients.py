@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike
 from powersketch.parameters import checked_integer
 from powersketch.solvers._outcome import larger_alpha, solver_result
 from powersketch.solvers._panels import Float64
-from powersketch.solvers._refinement import Callback, IterationLog, Mask, Numbers, refine
+from powersketch.solvers._refinement import (
+    LARGEST_GROWTH,
+    Callback,
+    IterationLog,
+    Mask,
+    Numbers,
+    refine,
+)
 from powersketch.solvers._systems import (
     BlockFunction,
     LinearSystem,
@@ -127,8 +134,7 @@ class _Conjugation:
                 continue
             norms = block.step(images, curvatures)
             log.record(columns[block.numbers], norms)
-            lost = block.drift(rounding)
-            block.leave(norms <= np.maximum(goal, lost), solutions)
+            block.leave((norms <= goal) | block.lost(norms, rounding), solutions)
             block.turn(self.invert)
         block.leave(np.ones(block.numbers.size, bool), solutions)
         return solutions, broken
@@ -142,6 +148,7 @@ class _Block:
         self.solutions, self.residuals = np.zeros_like(right), right.copy()
         self.directions = invert(right)
         self.energies = column_products(right, self.directions)
+        self.first = column_norms(right)
         self.paths = np.zeros(right.shape[1])
         self.norms_of_matrix = np.zeros(right.shape[1])
 
@@ -155,13 +162,17 @@ class _Block:
         self.residuals -= lengths * images
         return column_norms(self.residuals)
 
-    def drift(self, rounding: float) -> Float64:
-        """Return how far the residuals may be from the true ones.
+    def lost(self, norms: Float64, rounding: float) -> Mask:
+        """Return which residuals are rounding errors, or will end above the first ones by them.
 
         A product with a direction p is wrong by about the rounding unit times ‖A‖ ‖p‖, and these
-        errors add up in the residual. ‖A‖ is at least what it did to the directions so far.
+        errors add up in the residual. ‖A‖ is at least what it did to the directions so far; where
+        that is far below it, residuals of a singular matrix grow all the same.
         """
-        return rounding / 2.0 * self.norms_of_matrix * self.paths
+        drift = rounding / 2.0 * self.norms_of_matrix * self.paths
+        grown = norms > LARGEST_GROWTH * self.first
+        lost: Mask = (drift >= np.minimum(norms, self.first)) | grown
+        return lost
 
     def turn(self, invert: BlockFunction) -> None:
         """Choose the next directions, conjugate to the last."""
