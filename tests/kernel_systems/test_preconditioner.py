@@ -259,8 +259,21 @@ def test_kernel_matrix_of_zeros() -> None:
     for way in ("sketched-data", "leverage"):
         M = built(np.zeros((4, 3)), Polynomial(degree=2), 2.0, **WAYS[way])
         np.testing.assert_allclose(M @ np.ones(4), 0.5)
-    with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
-        built(np.zeros((4, 3)), Polynomial(degree=2), 0.0)
+    for options in WAYS.values():
+        with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
+            built(np.zeros((4, 3)), Polynomial(degree=2), 0.0, **options)
+
+
+def test_only_as_many_features_as_rows_take_no_nugget() -> None:
+    # 70 different rows, but no more than six quadratic monomials.
+    X, kernel = short_rows(70, 3), Polynomial(degree=2)
+    for way, options in WAYS.items():
+        if way == "features":
+            with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
+                built(X, kernel, 0.0, **options)
+        else:
+            assert built(X, kernel, 0.0, **options).nugget_ > 0.0
+    assert built(X, kernel, 0.0, strategy="features", n_components=5).nugget_ > 0.0
 
 
 def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

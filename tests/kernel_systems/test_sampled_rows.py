@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from powersketch.kernel_systems.centring import useful_shift
-from powersketch.kernel_systems.sampled_rows import rounded_products, sampled_products
+from powersketch.kernel_systems.sampled_rows import (
+    diagonal_entries,
+    rounded_products,
+    sampled_products,
+)
 from powersketch.kernel_systems.sketched_data import compressed_rows
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, NeuralTangent, Polynomial
 from powersketch.random_streams import RandomStreams
@@ -30,6 +34,24 @@ def test_products_are_those_of_the_kernel(kernel: Kernel, dtype: Any) -> None:
     found = sampled_products(kernel, X, V, CHOSEN, None)
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)
+@pytest.mark.parametrize("X", [long_rows(60), sparse_rows(60)], ids=["dense", "csr"])
+def test_diagonal_is_that_of_the_kernel(
+    kernel: Kernel, X: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X[3] *= 0.0
+    monkeypatch.setattr("powersketch.kernel_systems.sampled_rows._BATCH_BYTES", 8 * 900 * 7)
+    for rows in (X, X.astype(np.float32), X[:, ::-1]):
+        found = diagonal_entries(kernel, rows, 2)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, kernel.diagonal(rows), rtol=1e-5)
+
+
+def test_diagonal_of_rows_in_float32_does_not_overflow() -> None:
+    X = np.full((2, 3), 1e6, np.float32)
+    np.testing.assert_allclose(diagonal_entries(Polynomial(degree=4), X, None), 3e12**4)
 
 
 def rows_with(change: str) -> Any:

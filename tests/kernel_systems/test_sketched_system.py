@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from powersketch import solve_kernel_system
+from powersketch.kernel_systems import residuals
+from powersketch.kernel_systems.residuals import TrueResiduals, estimated_residuals
 from powersketch.kernels import Kernel, Polynomial
+from powersketch.random_streams import RandomStreams
 from tests.kernel_systems.systems import (
     KERNELS,
     long_rows,
@@ -100,7 +104,7 @@ def test_estimate_is_near_the_true_residual(X: Any, columns: int | None) -> None
     assert inside >= 4
 
 
-def test_heavy_tails_take_more_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_many_sizes_take_few_equations(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = np.exp(np.random.default_rng(2).standard_normal(1200))
     X, y = sizes[:, np.newaxis] * long_rows(1200, 200), targets(1200)
     kernel, drawn, product = Polynomial(degree=2, coef0=1.0), [], Kernel.product
@@ -111,9 +115,106 @@ def test_heavy_tails_take_more_equations(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(Kernel, "product", counting_product)
     result = solved(X, y, kernel, n_components=150)
-    assert drawn[:3] == [128, 128, 256]
+    assert drawn == [128]
     low, high = result.residual_interval
     assert low <= true_residual(X, y, kernel, ALPHA, result.x) <= high
+
+
+@pytest.mark.parametrize("large", [3, 60])
+def test_equations_of_large_diagonal_entries_are_not_missed(large: int) -> None:
+    kernel = Polynomial(degree=4)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = (rng.standard_normal(2000) + rng.standard_normal((1500, 2000))) / np.sqrt(4000.0)
+        rows, y = rng.choice(1500, large, replace=False), rng.standard_normal(1500)
+        X[rows] *= 4.0
+        result = solved(X, y, kernel, random_state=seed, n_components=1000)
+        # Nearly all of the error is in a few equations, where x is small.
+        errors = kernel(X) @ result.x + ALPHA * result.x - y
+        assert np.linalg.norm(errors[rows]) > 0.9 * np.linalg.norm(errors)
+        assert np.abs(result.x[rows]).max() < 0.5 * np.abs(result.x).max()
+        low, high = result.residual_interval
+        assert low <= np.linalg.norm(errors) / np.linalg.norm(y) <= high
+
+
+def errors_of_equations(
+    monkeypatch: pytest.MonkeyPatch,
+    diagonal: Any,
+    squares: Any,
+    seed: int,
+    drawn: list[int] | None = None,
+) -> TrueResiduals:
+    """Residuals that are estimated where these are the squared errors of all equations."""
+
+    def squared_errors(problem: Any, x: Any, sample: Any, part: slice) -> Any:
+        chosen = sample.order[part]
+        if drawn is not None:
+            drawn.append(chosen.size)
+        return squares[chosen, np.newaxis]
+
+    monkeypatch.setattr(residuals, "diagonal_entries", lambda *_: diagonal)
+    monkeypatch.setattr(residuals, "_squared_errors", squared_errors)
+    problem = SimpleNamespace(
+        rows=diagonal.size,
+        streams=RandomStreams(seed),
+        kernel=None,
+        X=None,
+        n_jobs=None,
+        y=np.ones(diagonal.size),
+    )
+    x = np.random.default_rng(seed).standard_normal(diagonal.size)
+    return estimated_residuals(problem, x)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 4.0])
+@pytest.mark.parametrize("rows", [140, 1500])
+def test_intervals_for_diagonals_of_any_spread(
+    spread: float, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, ratios = 0, []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        diagonal = np.exp(spread * rng.standard_normal(rows))
+        squares = diagonal * rng.standard_normal(rows) ** 2
+        found = errors_of_equations(monkeypatch, diagonal, squares, seed)
+        true = np.sqrt(squares.mean())
+        ratios.append(found.worst / true)
+        low, high = found.interval or (true, true)
+        inside += low <= true <= high
+    # Skewed errors make it 97 % rather than 99: fewer than 90 have a chance below 1e-3.
+    assert inside >= 90
+    assert abs(np.mean(ratios) - 1.0) < 0.03
+
+
+def test_heavy_tails_take_more_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing tells where the errors are large.
+    squares, drawn = np.exp(2.0 * np.random.default_rng(2).standard_normal(5000)), []
+    found = errors_of_equations(monkeypatch, np.ones(5000), squares, 0, drawn)
+    assert drawn == [128, 128, 256, 512]
+    assert found.interval[0] <= np.sqrt(squares.mean()) <= found.interval[1]
+
+
+def test_all_equations_give_the_residual_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One equation in a hundred has all of the error, and nothing tells which.
+    squares = np.zeros(900)
+    squares[::100] = 1e6
+    for seed in range(20):
+        found = errors_of_equations(monkeypatch, np.ones(900), squares, seed)
+        if found.interval is None:
+            break
+    assert found.interval is None
+    assert found.worst == pytest.approx(100.0)
+    assert "confidence" not in found.describe()
+
+
+def test_certain_equations_alone_have_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    # All but a few are certain to be drawn: what is left says nothing about its own spread.
+    diagonal, squares = np.ones(131), np.ones(131)
+    diagonal[:8], squares[:8] = 0.0, 100.0
+    found = [errors_of_equations(monkeypatch, diagonal, squares, seed) for seed in range(10)]
+    exact = [each.worst for each in found if each.interval is None]
+    assert exact == pytest.approx([np.sqrt(squares.mean())] * len(exact))
+    assert exact
 
 
 def test_few_equations_are_all_looked_at() -> None:
@@ -150,6 +251,20 @@ def test_more_coordinates_than_the_data_has_are_the_data() -> None:
     result = solve_kernel_system(X, y, KERNELS["gaussian"], alpha=ALPHA, operator="sketched")
     assert result.converged
     assert true_residual(X, y, KERNELS["gaussian"], ALPHA, result.x) <= 1e-6
+    assert result.operator == "exact kernel of the data"
+    assert result.message.startswith("factored the exact kernel matrix, as a sketch would be no")
+    compressed = solved(X, y, n_components=4)
+    assert compressed.operator == "exact kernel of 4 sketched coordinates"
+    assert compressed.message.startswith("solved the sketched system, not the exact one (by its")
+
+
+@pytest.mark.parametrize("method", ["cg", "gradient"])
+def test_systems_that_were_not_solved_are_not_said_to_be(method: str) -> None:
+    X, y = long_rows(), targets(120)
+    options = {"method": method, "preconditioner": "features", "tol": 1e-8}
+    stopped = solved(X, y, max_iterations=2, **options)
+    assert stopped.message.startswith("stopped in the sketched system, not the exact one (not")
+    assert solved(X, y, **options).message.startswith("solved the sketched system, not the exact")
 
 
 def test_auto_is_exact_unless_that_takes_hours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,8 +88,8 @@ class SketchPreconditioner(LinearOperator):
     Raises
     ------
     numpy.linalg.LinAlgError
-        Where the approximation is singular: for alpha 0 and fewer features than distinct rows, or
-        where rows of X are equal and the kernel matrix itself is singular.
+        Where alpha is 0 and K is zero, or, with at least n features, where K is singular, as it is
+        where rows of X are equal. Other strategies add a nugget.
 
     Examples
     --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,18 @@ from powersketch.native import Real, Rows, is_sparse
 _BATCH_BYTES = 256 << 20
 # How far inner products in float32 may be off, in units of its epsilon and of both norms.
 _ROUNDINGS = 8.0
+
+
+def diagonal_entries(kernel: Kernel, X: Rows, n_jobs: int | None) -> NDArray[np.float64]:
+    """Return the diagonal of the kernel matrix in float64, from one pass over X.
+
+    A kernel of this package depends on norms there, so that rows of one entry have the same.
+    """
+    squares, nowhere, threads = np.empty(X.shape[0]), np.zeros(X.shape[1]), thread_count(n_jobs)
+    for rows in _batches(X, threads):
+        batch = X[rows] if is_sparse(X) else np.ascontiguousarray(X[rows])
+        squares[rows], _ = native.row_moments(batch, nowhere, threads=threads)
+    return kernel.diagonal(np.sqrt(squares)[:, np.newaxis]).astype(np.float64, copy=False)
 
 
 def sampled_products(
@@ -50,10 +64,13 @@ def _inner_products(
     """Return inner products of the chosen rows with all, and all squared norms."""
     products, squares = np.empty((chosen.size, X.shape[0])), np.empty(X.shape[0])
     sample, nowhere = shifted(X[chosen], shift), np.zeros(X.shape[1])
-    step = max(_BATCH_BYTES // (X.shape[1] * X.dtype.itemsize), threads)
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, start + step)
+    for rows in _batches(X, threads):
         part = np.ascontiguousarray(shifted(X[rows], shift))
         products[:, rows] = sample @ part.T
         squares[rows], _ = native.row_moments(part, nowhere, threads=threads)
     return products, squares
+
+
+def _batches(X: Rows, threads: int) -> Iterator[slice]:
+    step = max(_BATCH_BYTES // (X.shape[1] * X.dtype.itemsize), threads)
+    return (slice(start, start + step) for start in range(0, X.shape[0], step))

@@ -27,6 +27,8 @@ SKETCHED_PRECONDITIONERS = ("auto", "sketched-data", "features")
 _COORDINATES_PER_ROW = 1
 # Up to here, a product with the exact matrix takes less time than gradient steps do.
 _FEW_ROWS = 4000
+_SOLVED = "solved the sketched system, not the exact one"
+_STOPPED = "stopped in the sketched system, not the exact one"
 
 
 def solve_sketched(problem: KernelProblem, preconditioner: str, method: str) -> SolverResult:
@@ -39,6 +41,11 @@ def solve_sketched(problem: KernelProblem, preconditioner: str, method: str) -> 
 def _solve_sketched_data(problem: KernelProblem) -> SolverResult:
     """Solve for the exact kernel of compressed rows, by its factor."""
     size = problem.n_components or default_coordinates(problem.X, _COORDINATES_PER_ROW)
+    outcome = f"{_SOLVED} (by its Cholesky factor)"
+    operator = f"exact kernel of {size} sketched coordinates"
+    if size >= problem.X.shape[1]:
+        outcome = "factored the exact kernel matrix, as a sketch would be no shorter than rows of X"
+        operator = "exact kernel of the data"
     built = sketched_data(
         problem.X, problem.kernel, problem.alpha, size, problem.streams, problem.n_jobs
     )
@@ -51,8 +58,8 @@ def _solve_sketched_data(problem: KernelProblem) -> SolverResult:
         residual=residuals.worst,
         residuals=residuals.values,
         history=np.array([1.0, residuals.worst]),
-        message=_message("by its Cholesky factor", residuals, problem.tol),
-        operator=f"exact kernel of {built.n_components} sketched coordinates",
+        message=_message(outcome, residuals, problem.tol),
+        operator=operator,
         preconditioner=f"sketched-data, {built.text}",
         residual_interval=residuals.interval,
     )
@@ -88,24 +95,22 @@ def _solve_with_features(problem: KernelProblem, method: str) -> SolverResult:
         )
     known = problem.rows <= _FEW_ROWS
     residuals = (exact_residuals if known else estimated_residuals)(problem, result.x)
+    outcome = f"{_SOLVED if result.converged else _STOPPED} ({result.message.rstrip('.')})"
     return dataclasses.replace(
         result,
         converged=residuals.worst <= problem.tol,
         residual=residuals.worst,
         residuals=residuals.values,
         residual_interval=residuals.interval,
-        message=_message(result.message.rstrip("."), residuals, problem.tol),
+        message=_message(outcome, residuals, problem.tol),
         preconditioner=built.text,
     )
 
 
-def _message(how: str, residuals: TrueResiduals, tol: float) -> str:
+def _message(outcome: str, residuals: TrueResiduals, tol: float) -> str:
     reached = residuals.worst <= tol
-    advice = "" if reached else f", above tol={tol:g}: use operator='exact' for the true system"
-    return (
-        f"solved the sketched system, not the exact one ({how}); "
-        f"the true residual is {residuals.describe()}{advice}."
-    )
+    advice = "" if reached else f", above tol={tol:g}: use operator='exact' for a smaller one"
+    return f"{outcome}; the true residual is {residuals.describe()}{advice}."
 
 
 def _check_full_rank(problem: KernelProblem, method: str) -> None:

@@ -66,11 +66,12 @@ def solve_kernel_system(
     tol : float, default=1e-6
         The relative residual ‖y − (K + alpha I) x‖ / ‖y‖ to reach in every column.
     operator : {"auto", "exact", "sketched"}, default="auto"
-        "exact" solves the system as it is. "sketched" solves one in which a sketch stands for K,
-        without ever computing K, and estimates how far off the solution is: a fast answer for
-        long rows, but a rough one, as a sketch that is close to K can have a very different
-        inverse. "auto" is "exact", unless K would take more than 1e15 multiplications and a sketch
-        saves three quarters of them.
+        "exact" solves the system as it is. "sketched" solves one in which a sketch stands for K: a
+        fast answer for long rows, but a rough one, as a sketch that is close to K can have a very
+        different inverse. How far off it is comes from rows of K: 128 to 1024 of them, or all up
+        to 128; with "features", all up to 4000. Where a sketch would not be shorter than the rows
+        of X, "sketched-data" factors K itself. "auto" is "exact", unless K would take more than
+        1e15 multiplications and a sketch saves three quarters of them.
     preconditioner : str, LinearOperator, array or callable, default="auto"
         An approximate inverse of K + alpha I, or how to make one: "cholesky" factors the stored
         matrix; "sketched-data", "features" and "nystroem" are strategies of
