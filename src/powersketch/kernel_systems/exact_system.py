@@ -40,19 +40,26 @@ def solve_exact(problem: KernelProblem, preconditioner: Any, method: str) -> Sol
         )
         result = dataclasses.replace(result, preconditioner=inverse.describe())
     else:
-        inverse = _preconditioner(problem, operator, preconditioner)
+        inverse = exact_preconditioner(problem, operator, preconditioner)
         result = conjugate_gradients(
             operator, problem.y, preconditioner=inverse, **problem.solver_options
         )
     return _with_advice(result, problem.alpha, inverse)
 
 
-def _preconditioner(problem: KernelProblem, operator: KernelOperator, preconditioner: Any) -> Any:
+def is_factored(operator: KernelOperator) -> bool:
+    """Return whether the matrix is stored, and so small that it is factored."""
+    return operator.matrix is not None and operator.shape[0] <= _FEW_ROWS
+
+
+def exact_preconditioner(
+    problem: KernelProblem, operator: KernelOperator, preconditioner: Any
+) -> Any:
+    """Return the given preconditioner, or the one of a name: "auto" factors what is_factored."""
     if not isinstance(preconditioner, str):
         return preconditioner
     if preconditioner == "auto":
-        factored = operator.matrix is not None and problem.rows <= _FEW_ROWS
-        preconditioner = "cholesky" if factored else "nystroem"
+        preconditioner = "cholesky" if is_factored(operator) else "nystroem"
     if preconditioner == "none":
         return None
     if preconditioner == "cholesky":
@@ -73,7 +80,7 @@ def _cholesky(problem: KernelProblem, operator: KernelOperator) -> CholeskyFacto
     if operator.matrix is None:
         raise ValueError(
             f"preconditioner='cholesky' needs the kernel matrix, and its {problem.rows}² entries "
-            "do not fit memory_budget: use a larger one, or preconditioner='nystroem'."
+            "do not fit memory_budget: use a larger one, or preconditioner='sketched-data'."
         )
     return CholeskyFactor(operator.matrix, alpha=problem.alpha, dtype=problem.X.dtype)
 
@@ -88,6 +95,6 @@ def _with_advice(result: SolverResult, alpha: float, inverse: Any) -> SolverResu
         return result
     advice = (
         f" K + alpha I is singular to working precision, as it is for alpha=0 where rows of X are "
-        f"equal: use an alpha of at least {nugget:.1e}, which is what its factor took."
+        f"equal: use an alpha well above {nugget:.1e}, which its factor took."
     )
     return dataclasses.replace(result, message=result.message + advice)
