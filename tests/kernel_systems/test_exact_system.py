@@ -141,7 +141,9 @@ def test_seed_decides() -> None:
 def test_equal_rows_without_alpha() -> None:
     X = np.repeat(short_rows(30), 2, axis=0)
     y = targets(60)
-    with pytest.warns(ConvergenceWarning, match="singular to working precision.* use an alpha well"):
+    with pytest.warns(
+        ConvergenceWarning, match="singular to working precision.* use an alpha well"
+    ):
         result = solved(X, y, alpha=0.0)
     # The equations contradict each other, and half of the right-hand side cannot be met.
     assert not result.converged
