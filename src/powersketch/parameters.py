@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from powersketch.exceptions import InputError, InputTypeError
 
 
 def checked_integer(
@@ -17,13 +21,13 @@ def checked_integer(
     if highest is not None:
         allowed = f"an integer from {lowest} to {highest}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(
+        raise InputTypeError(
             f"{name}={value!r} is a {type(value).__name__}; "
             f"allowed is {allowed}: {remedy or 'pass an int'}."
         )
     number = int(value)
     if number < lowest or (highest is not None and number > highest):
-        raise ValueError(f"{name}={number} is out of range; choose {allowed}{_ending(remedy)}.")
+        raise InputError(f"{name}={number} is out of range; choose {allowed}{_ending(remedy)}.")
     return number
 
 
@@ -31,7 +35,7 @@ def checked_positive(name: str, value: object, *, remedy: str = "") -> float:
     """Return the value as a float, or say why it is not finite and positive."""
     number = _checked_real(name, value)
     if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(
+        raise InputError(
             f"{name}={number} is out of range; choose a finite number above 0{_ending(remedy)}."
         )
     return number
@@ -41,7 +45,7 @@ def checked_fraction(name: str, value: object, *, remedy: str) -> float:
     """Return the value as a float, or say why it is not strictly between 0 and 1."""
     number = checked_positive(name, value, remedy=remedy)
     if number >= 1.0:
-        raise ValueError(
+        raise InputError(
             f"{name}={number} is out of range; choose a number above 0 and below 1: {remedy}."
         )
     return number
@@ -56,7 +60,7 @@ def checked_non_negative(
     """Return the value as a float, or say why it may not be negative."""
     number = _checked_real(name, value)
     if not (math.isfinite(number) and number >= 0.0):
-        raise ValueError(
+        raise InputError(
             f"{name}={number} is out of range; choose a finite number of at least 0, {reason}."
         )
     return number
@@ -65,7 +69,7 @@ def checked_non_negative(
 def checked_truth(name: str, value: object) -> bool:
     """Return the value if it is a truth value, be it Python's or NumPy's."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(
+        raise InputTypeError(
             f"{name}={value!r} is a {type(value).__name__}; "
             "allowed are True and False: pass a bool."
         )
@@ -76,8 +80,26 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """Return the value if it is one of the allowed names."""
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(repr(name) for name in allowed)
-        raise ValueError(f"{name}={value!r} is unknown; use one of {names}.")
+        raise InputError(f"{name}={value!r} is unknown; use one of {names}.")
     return value
+
+
+def refuse_unused(estimator: Any, unused: Mapping[str, str]) -> None:
+    """Refuse options of an estimator that were changed although nothing would come of it.
+
+    `unused` says for the name of every such option why it has no effect, as the end of a sentence.
+    This is the one rule for all estimators: what has no effect is refused, never ignored.
+    """
+    defaults = inspect.signature(type(estimator).__init__).parameters
+    for name, why in unused.items():
+        refuse_unless_default(name, getattr(estimator, name), defaults[name].default, why)
+
+
+def refuse_unless_default(name: str, value: object, default: object, why: str) -> None:
+    """Refuse a value other than the default: the option has no effect, for the reason given."""
+    if value is default or (np.isscalar(value) and bool(value == default)):
+        return
+    raise InputError(f"{name}={value!r} has no effect {why}: leave it at {default!r}.")
 
 
 def _ending(remedy: str) -> str:
@@ -86,7 +108,7 @@ def _ending(remedy: str) -> str:
 
 def _checked_real(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(
+        raise InputTypeError(
             f"{name}={value!r} is a {type(value).__name__}; "
             "allowed is a finite real number: pass a float."
         )

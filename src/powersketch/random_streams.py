@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from powersketch.exceptions import InputError, InputTypeError
+
 __all__ = ["RandomStreams", "counter_hash", "seed_from"]
 
 _SEED_LIMIT = 2**63
@@ -180,7 +182,7 @@ class RandomStreams:
         population = _checked_integer("population", population, 0)
         count = _checked_integer("count", count, 0)
         if count > population:
-            raise ValueError(
+            raise InputError(
                 f"cannot draw count={count} distinct integers from a population of {population}; "
                 f"count must lie in [0, {population}]: draw fewer or enlarge the population."
             )
@@ -261,7 +263,7 @@ class RandomStreams:
 
     def _full_name(self, name: str) -> str:
         if not name:
-            raise ValueError("got an empty stream name; a name has at least one character.")
+            raise InputError("got an empty stream name; a name has at least one character.")
         return f"{self.path}/{name}" if self.path else name
 
 
@@ -291,7 +293,7 @@ def counter_hash(key: int, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """
     key = _checked_integer("key", key, 0, _WORD_LIMIT - 1)
     if counters.dtype != np.uint64:
-        raise TypeError(
+        raise InputTypeError(
             f"counters have dtype {counters.dtype}; only uint64 is allowed: "
             "convert with counters.astype(np.uint64)."
         )
@@ -335,7 +337,7 @@ def seed_from(random_state: int | np.random.RandomState | None) -> int:
     try:
         generator = check_random_state(random_state)
     except ValueError as error:
-        raise TypeError(
+        raise InputTypeError(
             f"random_state={random_state!r} is a {type(random_state).__name__}; allowed are an "
             "integer in [0, 2**32), a numpy.random.RandomState and None: pass an integer."
         ) from error
@@ -345,12 +347,12 @@ def seed_from(random_state: int | np.random.RandomState | None) -> int:
 def _checked_integer(name: str, value: object, low: int, high: int | None = None) -> int:
     allowed = f"an integer of at least {low}" if high is None else f"an integer in [{low}, {high}]"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(
+        raise InputTypeError(
             f"{name}={value!r} is a {type(value).__name__}; allowed is {allowed}: pass an int."
         )
     integer = int(value)
     if integer < low or (high is not None and integer > high):
-        raise ValueError(f"{name}={integer} is out of range; choose {allowed}.")
+        raise InputError(f"{name}={integer} is out of range; choose {allowed}.")
     return integer
 
 

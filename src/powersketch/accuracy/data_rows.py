@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels import Kernel
 from powersketch.native import Rows
 
@@ -40,7 +41,7 @@ class DataRows:
         """Return the rows, or say what is wrong with them."""
         matrix = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
         if matrix.shape[0] < fewest:
-            raise ValueError(
+            raise InputError(
                 f"X has {matrix.shape[0]} row; at least {fewest} are needed, because errors are "
                 "measured on pairs of different rows: pass more rows."
             )
@@ -75,7 +76,7 @@ def kernel_diagonal(kernel: Kernel, rows: DataRows) -> Float64:
 def checked_map(sketch: Any) -> FittedMap:
     """Return the fitted feature map, or say what it lacks."""
     if not hasattr(sketch, "transform"):
-        raise TypeError(
+        raise InputTypeError(
             f"sketch is a {type(sketch).__name__}; allowed is a fitted feature map, with the "
             "attribute kernel_ and the method transform: pass for instance a GaussianSketch."
         )
@@ -95,7 +96,7 @@ def _say_why_without_kernel(sketch: Any) -> NoReturn:
             f"this {name} is not fitted; allowed is a fitted feature map: call fit before it is "
             "measured."
         ) from error
-    raise TypeError(
+    raise InputTypeError(
         f"sketch is a {name} without the attribute kernel_; allowed is a fitted feature map that "
         "has the exact kernel there, to be compared with: pass for instance a GaussianSketch, or "
         "set kernel_ to the one of powersketch.kernels that it approximates."

@@ -21,6 +21,7 @@ from powersketch.accuracy.intervals import checked_confidence
 from powersketch.accuracy.pencils import kernel_product, kernel_work
 from powersketch.accuracy.spectral import check_alpha_is_felt
 from powersketch.accuracy.traces import MOST_PRODUCTS, ridge_trace, student_error
+from powersketch.exceptions import InputError
 from powersketch.execution import interruptible, thread_count
 from powersketch.kernels import Kernel
 from powersketch.parameters import checked_positive
@@ -120,7 +121,7 @@ def statistical_dimension(
 
 def _checked_rows(X: Any) -> DataRows:
     if X is None:
-        raise ValueError(
+        raise InputError(
             "X=None goes with an array of features only; a kernel or a feature map needs rows: "
             "pass X."
         )
@@ -129,7 +130,7 @@ def _checked_rows(X: Any) -> DataRows:
 
 def _checked_features(source: Any, X: Any) -> Float64:
     if X is not None:
-        raise ValueError(
+        raise InputError(
             f"X is given and source is a {type(source).__name__}; rows go with a kernel or a "
             "fitted feature map: leave X out, or pass one of these."
         )

@@ -13,6 +13,7 @@ from powersketch.accuracy.data_rows import DataRows, FittedMap, Float64, kernel_
 from powersketch.accuracy.intervals import Interval
 from powersketch.accuracy.lanczos import ExtremeEigenvalues, extreme_eigenvalues
 from powersketch.accuracy.pencils import ExactPencil, InversePencil, fits, pencil_work
+from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
 from powersketch.random_streams import RandomStreams
 
@@ -98,7 +99,7 @@ def check_alpha_is_felt(alpha: float, diagonal: Float64) -> None:
     """Refuse an alpha that the rounding errors of K would hide."""
     lowest = _ROUNDING_ERRORS * float(np.finfo(np.float64).eps) * float(diagonal.sum())
     if alpha <= lowest:
-        raise ValueError(
+        raise InputError(
             f"alpha={alpha:g} is below the rounding errors of a kernel matrix of trace "
             f"{float(diagonal.sum()):.3g}; choose alpha above {lowest:.1e}."
         )

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from powersketch.accuracy.data_rows import DataRows, FittedMap, checked_map
 from powersketch.accuracy.growth import LARGEST_SIZE
+from powersketch.exceptions import InputTypeError
 from powersketch.random_streams import RandomStreams
 
 _TRIAL_SIZE = 256
@@ -60,7 +61,7 @@ class TrialMaps:
 def check_is_map(sketch: Any) -> None:
     """Refuse what has no number of components."""
     if not (hasattr(sketch, "get_params") and "n_components" in sketch.get_params()):
-        raise TypeError(
+        raise InputTypeError(
             f"sketch is a {type(sketch).__name__}; allowed is a feature map with the parameter "
             "n_components: pass for instance GaussianSketch()."
         )

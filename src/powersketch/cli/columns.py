@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from powersketch.exceptions import InputError
+
 _MOST_NAMES = 10
 
 
@@ -18,7 +20,7 @@ def kept_columns(names: Sequence[str] | None, count: int, target: str | None) ->
         del columns[int(target)]
     else:
         known = shortened(names) if names is not None else "without names"
-        raise ValueError(
+        raise InputError(
             f"there is no column {target!r}; the columns are {known}: name one of them, or give a "
             f"number from 0 to {count - 1}."
         )
@@ -28,7 +30,7 @@ def kept_columns(names: Sequence[str] | None, count: int, target: str | None) ->
 def refuse_texts(file: str, names: Sequence[str]) -> None:
     """Refuse columns that hold no numbers, if there are any."""
     if names:
-        raise ValueError(
+        raise InputError(
             f"{file} has columns that are not numbers: {shortened(names)}; allowed are numbers: "
             "encode or remove them, or leave one of them out with --target."
         )

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from powersketch.cli.columns import kept_columns, refuse_texts
 from powersketch.cli.text_files import read_text
+from powersketch.exceptions import InputError
 from powersketch.native import Rows
 
 # What the rows are called in an archive of several arrays.
@@ -41,16 +42,16 @@ def read_rows(path: Path, target: str | None = None) -> Rows:
         Where the format is unknown, or an entry is not a number.
     """
     if not path.is_file():
-        raise ValueError(f"{path} is not a file; give the path of a table of numbers.")
+        raise InputError(f"{path} is not a file; give the path of a table of numbers.")
     read = _READERS.get(path.suffix.lower())
     if read is None:
-        raise ValueError(
+        raise InputError(
             f"{path.name} has an unknown format; allowed are {', '.join(_READERS)}: convert it, "
             "for instance with numpy.save."
         )
     rows = read(path, target)
     if rows.ndim != 2:
-        raise ValueError(
+        raise InputError(
             f"{path.name} holds an array with {rows.ndim} dimensions; allowed are 2, rows and "
             "columns: reshape it."
         )
@@ -63,7 +64,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"{path.name} cannot be read as {path.suffix}: {error} Check the file and its name."
         ) from error
 
@@ -83,7 +84,7 @@ def _read_archive(path: Path, target: str | None) -> Rows:
             return _without_target(sparse.load_npz(path).tocsr(), target)
         usual = [*names] if len(names) == 1 else [name for name in _USUAL_NAMES if name in names]
         if not usual:
-            raise ValueError(
+            raise InputError(
                 f"{path.name} holds the arrays {', '.join(names) or '(none)'}; allowed is one, or "
                 "one that is named X: save the rows alone."
             )
@@ -111,7 +112,7 @@ def _read_parquet(path: Path, target: str | None) -> Rows:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             f"{path.name} needs pyarrow, which is not installed: pip install pyarrow, or convert "
             "the file to .npy or .csv."
         ) from error

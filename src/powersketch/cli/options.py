@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from powersketch.exceptions import InputError
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -15,12 +17,12 @@ def check_output(path: Path | None) -> None:
         return
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(
+        raise InputError(
             f"nothing can be written to {folder}, where {path.name} is to be; choose a folder that "
             "exists and that is yours."
         )
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give the name of a file.")
+        raise InputError(f"{path} is a folder; give the name of a file.")
 
 
 def listed(text: str) -> list[str]:
@@ -33,7 +35,7 @@ def integer(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(
+        raise InputError(
             f"{name} has {text!r}, which is no whole number; allowed are numbers of at least 1, "
             "separated by commas: give for instance 128,512."
         ) from None
@@ -47,7 +49,7 @@ def with_numbers(parameters: dict[str, Any]) -> dict[str, Any]:
     try:
         return {**parameters, "gamma": float(gamma)}
     except ValueError:
-        raise ValueError(
+        raise InputError(
             f"gamma={gamma} is neither a number nor scale: give for instance 0.5."
         ) from None
 
@@ -67,7 +69,7 @@ def bytes_of(text: str) -> int:
     try:
         return int(float(number) * _UNITS[unit])
     except (ValueError, KeyError, OverflowError):
-        raise ValueError(
+        raise InputError(
             f"budget-memory={text} is no amount of memory: give bytes, or a number with K, M, G or "
             "T, such as 500M."
         ) from None

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from powersketch.cli.columns import kept_columns, refuse_texts
+from powersketch.exceptions import InputError
 from powersketch.native import Rows
 
 # With it, a mark of the byte order at the beginning is no part of the first entry.
@@ -35,7 +36,7 @@ def _first_lines(path: Path) -> tuple[str, str]:
         with path.open(encoding=_ENCODING, newline="") as lines:
             return next(lines, ""), next(lines, "")
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise InputError(
             f"{path.name} is not a text in UTF-8; allowed are lines of numbers: convert it."
         ) from error
 
@@ -79,6 +80,6 @@ def _numbers(path: Path, delimiter: str, skipped: int, columns: list[int]) -> Ro
             )
     except ValueError as error:
         reason = " ".join(str(error).split()).rstrip(".;")
-        raise ValueError(
+        raise InputError(
             f"{path.name} is not a table of numbers: {reason}. Remove or encode what is none."
         ) from error

@@ -20,6 +20,7 @@ from powersketch.comparison.pilot import (
 )
 from powersketch.comparison.plan import Plan
 from powersketch.comparison.results import Comparison, Measurement
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress, blas_threads, thread_count
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams, seed_from
@@ -164,7 +165,7 @@ def compare(
 def _enough_rows(X: Any) -> DataRows:
     rows = DataRows.of(X)
     if rows.count < FEWEST_ROWS:
-        raise ValueError(
+        raise InputError(
             f"X has {rows.count} rows; at least {FEWEST_ROWS} are needed, of which one half is "
             "fitted on and the other half measured: pass more rows."
         )

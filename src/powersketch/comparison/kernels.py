@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.feature_maps.base import resolved_gamma
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, NeuralTangent, Polynomial
 from powersketch.native import Rows, is_sparse
@@ -24,7 +25,7 @@ def check_kernel(kernel: Any) -> None:
     if isinstance(kernel, str):
         one_of("kernel", kernel, KERNEL_NAMES)
     elif not isinstance(kernel, Kernel):
-        raise TypeError(
+        raise InputTypeError(
             f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the kernels of "
             f"powersketch.kernels and the names {', '.join(KERNEL_NAMES)}: pass for instance "
             "Polynomial(degree=4, coef0=1.0)."
@@ -41,7 +42,7 @@ def named_kernel(name: str, X: Rows, parameters: Mapping[str, Any]) -> Kernel:
     kind, allowed = _KERNELS[name]
     for parameter in parameters:
         if parameter not in allowed:
-            raise ValueError(
+            raise InputError(
                 f"the {name} kernel has no {parameter}; its parameters are {', '.join(allowed)}: "
                 f"leave {parameter} out, or choose another kernel."
             )

@@ -15,6 +15,7 @@ from powersketch.comparison.memory import peak_bytes, stored_bytes
 from powersketch.comparison.methods import Method
 from powersketch.comparison.pilot import ExactReference
 from powersketch.comparison.results import Measurement
+from powersketch.exceptions import InputError
 from powersketch.kernels import Kernel
 
 # A transform is repeated until it has taken so long in total, a few times at most.
@@ -92,12 +93,12 @@ class Laboratory:
 
     def _check_features(self, Z: Float64, size: int) -> None:
         if Z.shape[1] != size:
-            raise ValueError(
+            raise InputError(
                 f"it has {Z.shape[1]} features only, one for each of the {self.fitted.count} rows "
                 "that it was fitted on: raise pilot_rows or compare fewer components."
             )
         if not np.isfinite(Z).all():
-            raise ValueError("its features are not finite: scale the rows of X down.")
+            raise InputError("its features are not finite: scale the rows of X down.")
 
     def _aggregated(
         self, method: Method, size: int, runs: list[_Run], memory: tuple[int, int]

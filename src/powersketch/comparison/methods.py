@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_systems.maps import map_for
@@ -246,13 +247,13 @@ def chosen_methods(names: Any, kernel: Kernel) -> tuple[Method, ...]:
     if names is None:
         return tuple(METHODS[name] for name in able)
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(
+        raise InputTypeError(
             f"methods={names!r} is not a list of names; allowed are {', '.join(able)} for "
             f"{kernel}: pass for instance ['power', 'nystroem']."
         )
     unique = list(dict.fromkeys(names))
     if not unique:
-        raise ValueError(f"methods is empty; choose from {', '.join(able)}, or None for all.")
+        raise InputError(f"methods is empty; choose from {', '.join(able)}, or None for all.")
     for name in unique:
         _check_method(name, kernel, able)
     return tuple(METHODS[name] for name in unique)
@@ -260,9 +261,9 @@ def chosen_methods(names: Any, kernel: Kernel) -> tuple[Method, ...]:
 
 def _check_method(name: str, kernel: Kernel, able: list[str]) -> None:
     if name not in METHODS:
-        raise ValueError(f"method {name!r} is unknown; those for {kernel} are {', '.join(able)}.")
+        raise InputError(f"method {name!r} is unknown; those for {kernel} are {', '.join(able)}.")
     reason = METHODS[name].supports(kernel)
     if reason is not None:
-        raise ValueError(
+        raise InputError(
             f"method {name!r} cannot do {kernel}: {reason}. Use one of {', '.join(able)}."
         )

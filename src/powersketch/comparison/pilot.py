@@ -13,6 +13,7 @@ from powersketch.accuracy.lanczos import ritz_values
 from powersketch.accuracy.spectral import check_alpha_is_felt
 from powersketch.comparison.results import ExactKernel
 from powersketch.comparison.units import bytes_text
+from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams
@@ -87,7 +88,7 @@ class ExactReference:
         cost = ExactKernel(time.perf_counter() - begin, K.nbytes)
         scale = float(np.abs(K).max())
         if scale == 0.0:
-            raise ValueError(
+            raise InputError(
                 f"{kernel} is zero on all {rows.count} measured rows, so that there are no "
                 "relative errors: pass rows that are not zero."
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from powersketch.comparison.pilot import FEWEST_ROWS
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.parameters import checked_integer, checked_positive
 
 
@@ -44,11 +45,11 @@ class Plan:
 
 def _checked_sizes(components: Any) -> tuple[int, ...]:
     if isinstance(components, str) or not isinstance(components, Iterable):
-        raise TypeError(
+        raise InputTypeError(
             f"components={components!r} is a {type(components).__name__}; allowed is a list of "
             "integers of at least 1: pass for instance [128, 512]."
         )
     sizes = {checked_integer("components", size, 1) for size in components}
     if not sizes:
-        raise ValueError("components is empty; give at least one number of features.")
+        raise InputError("components is empty; give at least one number of features.")
     return tuple(sorted(sizes))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from powersketch.comparison.units import bytes_text, seconds_text
+from powersketch.exceptions import InputError
 from powersketch.parameters import checked_integer, checked_positive, one_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def recommended(
     limits = _limits(comparison.data_shape[0], components, seconds, memory)
     working = [found for found in comparison.measurements if not found.failed]
     if not working:
-        raise ValueError("no method has been measured: there is nothing to choose from.")
+        raise InputError("no method has been measured: there is nothing to choose from.")
     within = working
     for limit in limits:
         _check_any_fits(within, limit)
@@ -122,7 +123,7 @@ def _check_any_fits(candidates: list[Measurement], limit: _Limit) -> None:
     """Refuse a limit that nothing is within."""
     leanest = min(candidates, key=limit.used)
     if limit.used(leanest) > limit.most:
-        raise ValueError(
+        raise InputError(
             f"{limit.name}={limit.most:g} is too little for all that was measured; the least is "
             f"{limit.text(limit.used(leanest))}, by {leanest.method} with "
             f"{leanest.n_components} components: allow that much, or compare smaller components."

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
+from powersketch.exceptions import InputError, InputTypeError
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -27,9 +29,11 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs is not None and (
         isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral)
     ):
-        raise TypeError(f"n_jobs={n_jobs!r} must be an integer or None: use -1 for all processors.")
+        raise InputTypeError(
+            f"n_jobs={n_jobs!r} must be an integer or None: use -1 for all processors."
+        )
     if n_jobs == 0:
-        raise ValueError(
+        raise InputError(
             "n_jobs=0 has no meaning: use None or 1 for one thread, -1 for all processors."
         )
     threads = int(effective_n_jobs(n_jobs))

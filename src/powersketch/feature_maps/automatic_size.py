@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps.batches import transform_rows
 from powersketch.feature_maps.row_maps import RowMap
@@ -32,7 +33,7 @@ def checked_size(n_components: Any, eps: Any) -> int | None:
     """Return the number of components, None for "auto", or say what is wrong with the pair."""
     if isinstance(n_components, str) and n_components == "auto":
         if eps is None:
-            raise ValueError(
+            raise InputError(
                 "n_components='auto' needs the relative error to keep, a number between 0 and 1: "
                 "pass for instance eps=0.05, or give n_components as an integer."
             )
@@ -41,7 +42,7 @@ def checked_size(n_components: Any, eps: Any) -> int | None:
     remedy = "100 is the default, and 'auto' together with eps chooses it"
     size = checked_integer("n_components", n_components, 1, remedy=remedy)
     if eps is not None:
-        raise ValueError(
+        raise InputError(
             f"eps={eps!r} has no meaning with n_components={size}; "
             "pass n_components='auto' to have the number chosen for eps, or leave eps out."
         )

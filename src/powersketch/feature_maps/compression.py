@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from powersketch.exceptions import InputError
 from powersketch.parameters import checked_integer, one_of
 
 COMPRESSIONS = ("none", "principal")
@@ -19,13 +20,13 @@ def check_compression(
     """
     if one_of("compression", compression, COMPRESSIONS) == "none":
         if inner_components is not None:
-            raise ValueError(
+            raise InputError(
                 f"inner_components={inner_components!r} has no meaning with compression='none'; "
                 "allowed is None: leave it out, or pass compression='principal'."
             )
         return
     if n_components == "auto":
-        raise ValueError(
+        raise InputError(
             f"compression={compression!r} needs n_components as an integer, not 'auto': pass a "
             "number, or compression='none' to have it chosen for eps."
         )
@@ -38,7 +39,7 @@ def check_compression(
         f"None is {_INNER_FACTOR} times as many",
     )
     if internal_components is not None and internal_components < inner:
-        raise ValueError(
+        raise InputError(
             f"internal_components={internal_components} is smaller than the {inner} inner "
             f"components; choose at least {inner}, or None for the default."
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.kernels.series import PowerSeries
 from powersketch.random_streams import RandomStreams
 
@@ -107,7 +108,7 @@ def sampled_series(
 def sampling_plan(rate: float, rows: int, eps: float) -> tuple[int, int, int]:
     """Return s, q and the number of samples for a rate of convergence p below 3."""
     if rate <= 1.0:
-        raise ValueError(
+        raise InputError(
             f"the terms of the series decay like l^-{rate:.2f}: the sampling scheme needs a rate "
             'above 1, as their sum diverges otherwise. Use tail="truncate" or scale the rows.'
         )

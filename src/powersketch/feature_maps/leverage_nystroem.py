@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from powersketch.accuracy import Certificate
 from powersketch.accuracy.growth import grown_size
+from powersketch.exceptions import InputTypeError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import checked_size
 from powersketch.feature_maps.base import resolved_gamma
@@ -282,7 +283,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 def _check_kernel(kernel: Any) -> None:
     if kernel is not None and not isinstance(kernel, Kernel):
-        raise TypeError(
+        raise InputTypeError(
             f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the kernels of "
             "powersketch.kernels and None: pass for instance Gaussian(gamma=1.0)."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.exceptions import InputError
 from powersketch.feature_maps.neural_base import NeuralFeatureMap
 from powersketch.feature_maps.neural_maps import TangentBuilder, whole_tangent_map
 from powersketch.feature_maps.row_maps import RowMap
@@ -159,14 +160,14 @@ class NeuralTangentSketch(NeuralFeatureMap):
         one_of("composition", self.composition, _COMPOSITIONS)
         deep_with_bias = exact.depth > 1 and exact.bias_variance > 0
         if self.composition == "whole" and deep_with_bias:
-            raise ValueError(
+            raise InputError(
                 f"composition='whole' needs depth=1 or bias_variance=0, got depth={exact.depth} "
                 f"and bias_variance={exact.bias_variance:g}: no power series of the cosine is this "
                 "kernel for rows of all norms. Use composition='layers'."
             )
         smallest = self._smallest_size()
         if self.n_components != "auto" and int(self.n_components) < smallest:
-            raise ValueError(
+            raise InputError(
                 f"n_components={self.n_components} is too few for a network's layers side by side; "
                 f"use at least {smallest}."
             )

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress, ordered_map
 from powersketch.feature_maps.kernel_columns import row_blocks
 from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
@@ -114,7 +115,7 @@ def _store(block: Real, features: Real) -> None:
     largest = max(float(block.max()), -float(block.min()))
     limit = float(np.finfo(features.dtype).max)
     if largest > limit:
-        raise ValueError(
+        raise InputError(
             f"features overflow {features.dtype}: the largest is {largest:.3g}, above "
             f"{limit:.3g}: scale the rows of X, or pass X as float64."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
@@ -177,7 +178,7 @@ class PolynomialSketch(FeatureMap):
         one_of("method", self.method, (*POWER_METHODS, "adaptive"))
         one_of("expansion", self.expansion, _EXPANSIONS)
         if self.method == "adaptive" and self.expansion == "mean":
-            raise ValueError(
+            raise InputError(
                 "expansion='mean' is not for method='adaptive', which draws coordinates of the "
                 "rows as they are; use expansion='auto' or 'none', or another method."
             )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
+from powersketch.exceptions import InputError
 from powersketch.native import Rows
 from powersketch.powers import Scaled
 
@@ -23,7 +24,7 @@ def check_power(X: Rows, squared_norms: NDArray[np.float64], degree: int) -> Non
         if value <= np.finfo(X.dtype).max:
             return
     assert_all_finite(X, input_name="X")
-    raise ValueError(
+    raise InputError(
         f"the kernel value overflows {X.dtype}: the largest gamma * ||x||^2 + coef0 is "
         f"{largest:.6g}, and its power {degree} exceeds {np.finfo(X.dtype).max:.3g}. "
         f"Scale the rows of X (for instance to unit norm) or lower gamma{_wider(X)}."
@@ -36,7 +37,7 @@ def check_norms(X: Rows, squared_norms: NDArray[np.float64]) -> None:
     if math.isfinite(largest):
         return
     assert_all_finite(X, input_name="X")
-    raise ValueError(
+    raise InputError(
         "the squared norm of a row exceeds the largest float64, "
         f"{np.finfo(np.float64).max:.3g}: scale the rows of X."
     )
@@ -48,7 +49,7 @@ def check_values(X: Rows, values: NDArray[np.float64]) -> None:
     if largest <= float(np.finfo(X.dtype).max):
         return
     assert_all_finite(X, input_name="X")
-    raise ValueError(
+    raise InputError(
         f"the kernel value overflows {X.dtype}: the largest k(x, x) is {largest:.6g}, above "
         f"{np.finfo(X.dtype).max:.3g}. Scale the rows of X{_wider(X)}."
     )

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from powersketch.exceptions import InputError
 from powersketch.native import Real, Rows
 from powersketch.powers import RowFormat
 
@@ -26,7 +27,7 @@ class RowMap(Protocol):
 
 def overflow_error(dtype: object) -> ValueError:
     """Return the error for features of the literal sketch that exceed the dtype."""
-    return ValueError(
+    return InputError(
         f"the sketched features overflow {dtype}: without norm preservation the sketch's norm "
         "error is raised to the degree. Use norm_preserving=True, more n_components, or float64."
     )

@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.column_sums import column_sums
 from powersketch.feature_maps.expansion import AffineRows, Terms
@@ -77,7 +78,7 @@ class SeriesKernel:
     def _check_radius(self, squared_norms: Vector) -> None:
         largest = float(np.max(squared_norms, initial=0.0)) / self.rows.gamma
         if largest > self.largest_squared_norm * (1.0 + _ROUNDING_OF_NORMS):
-            raise ValueError(
+            raise InputError(
                 f"a row has norm {math.sqrt(largest):.6g}, outside the radius of convergence of "
                 "the kernel's series, which allows norms of at most "
                 f"{math.sqrt(self.largest_squared_norm):.6g}: scale the rows of X."

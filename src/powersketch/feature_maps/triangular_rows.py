@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import linalg
 
+from powersketch.exceptions import InputError
 from powersketch.execution import cholesky_in_place
 from powersketch.native import Real
 
@@ -100,7 +101,7 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
             return _lower_triangle(factor), jitter
         jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
         if jitter > _LARGEST_JITTER:
-            raise ValueError(
+            raise InputError(
                 "the kernel matrix of the landmarks is not positive semi-definite: it has a "
                 f"negative eigenvalue beyond {_LARGEST_JITTER} times the mean of its diagonal, "
                 f"{unit:.3g}; allowed are rounding errors: use a positive definite kernel."

@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.primal import TrainingRows
 from powersketch.kernel_ridge.targets import check_some_weight, checked_rows, checked_weights
@@ -152,7 +153,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         self._check_parameters()
         self._check_partial()
         if self.class_weight == "balanced":
-            raise ValueError(
+            raise InputError(
                 "class_weight='balanced' needs all rows at once: in partial_fit, give a dict, or "
                 "sample_weight."
             )
@@ -200,7 +201,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
 
     def _checked_labels(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         if y is None:
-            raise ValueError(
+            raise InputError(
                 "This estimator requires y to be passed, but the target y is None: give a label "
                 "for every row."
             )
@@ -221,7 +222,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             counted = labels if weights is None else labels[weights > 0.0]
         factors = compute_class_weight(self.class_weight, classes=classes, y=counted)
         if not (np.isfinite(factors).all() and factors.min() >= 0.0):
-            raise ValueError(
+            raise InputError(
                 f"class_weight={self.class_weight!r} is out of range; allowed are finite numbers "
                 "of at least 0: change the others."
             )
@@ -233,13 +234,13 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         if "statistics_" in vars(self):
             known: NDArray[Any] = self.classes_
             if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
-                raise ValueError(
+                raise InputError(
                     f"classes={classes!r} differ from those of the first call, {known.tolist()}: "
                     "leave classes at None."
                 )
             return known
         if classes is None:
-            raise ValueError(
+            raise InputError(
                 "classes=None in the first call of partial_fit: give all labels that may come."
             )
         known = np.unique(np.asarray(classes))
@@ -249,7 +250,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
 
 def _check_classes(classes: NDArray[Any]) -> None:
     if classes.size < 2:
-        raise ValueError(
+        raise InputError(
             f"the classifier needs at least 2 classes, got {classes.size} class: "
             f"{classes.tolist()}: give rows of another class."
         )
@@ -263,7 +264,7 @@ def _signs(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return a column of ±1 for every class, for two classes only that of the second."""
     unknown = np.setdiff1d(labels, classes)
     if unknown.size:
-        raise ValueError(
+        raise InputError(
             f"y has the labels {unknown.tolist()}, which are not among the classes "
             f"{classes.tolist()}: name them in the first call of partial_fit."
         )

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics
 
@@ -59,7 +60,7 @@ class Posterior:
 def _check_freedom(freedom: float, count: int) -> None:
     """Refuse to estimate noise where the residuals are nothing but rounding errors."""
     if freedom <= _SMALLEST_FREEDOM * count:
-        raise ValueError(
+        raise InputError(
             f"predict_std estimates the noise by residuals, for which {count} rows leave "
             f"{max(freedom, 0.0):.3g} degrees of freedom; necessary is more than rounding errors: "
             "give more rows, or use a larger alpha."

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.kernel_ridge.accumulation import row_blocks
 from powersketch.kernel_ridge.factored_path import factored_path, factors_are_cheaper
@@ -97,7 +98,7 @@ def primal_solution(
         solution = statistics.solve(alpha, fit_intercept=fit_intercept)
         return PrimalSolution(float(alpha), solution.coef, solution.intercept)
     if statistics.count < 2:
-        raise ValueError(
+        raise InputError(
             f"alpha={alpha!r} needs at least 2 rows of positive weight, got {statistics.count}: "
             "give more rows, or a number for alpha."
         )

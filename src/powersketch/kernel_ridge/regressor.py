@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.posterior import Posterior
 from powersketch.kernel_ridge.primal import TrainingRows, features_of, map_blocks
@@ -241,7 +242,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         """
         statistics = self._statistics("predict_std")
         if not self.alpha_ > 0.0:
-            raise ValueError(
+            raise InputError(
                 "predict_std needs alpha above 0, got 0: without a penalty there is no prior."
             )
         X = self._checked_new_rows(X)

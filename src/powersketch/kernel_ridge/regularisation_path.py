@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 
@@ -148,7 +149,7 @@ def checked_alphas(alphas: ArrayLike | None) -> NDArray[np.float64] | None:
         return None
     values: NDArray[np.float64] = np.asarray(alphas, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not (np.isfinite(values) & (values > 0.0)).all():
-        raise ValueError(
+        raise InputError(
             f"alphas={alphas!r}: allowed is a list of finite numbers above 0, at least one: "
             "give for example numpy.logspace(-6, 3, 50), or None."
         )

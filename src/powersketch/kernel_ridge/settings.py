@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.kernel_ridge.regularisation_path import checked_alphas
 from powersketch.kernel_ridge.sketch_parameter import unfitted_map
@@ -60,12 +61,12 @@ class RidgeSettings(BaseEstimator):
     def _check_partial(self) -> None:
         """Refuse what needs all rows at once."""
         if self.mode != "primal":
-            raise ValueError(
+            raise InputError(
                 f"partial_fit needs mode='primal', got mode={self.mode!r}: "
                 "the other modes need all rows at once."
             )
         if self.alpha == "loo":
-            raise ValueError(
+            raise InputError(
                 "partial_fit cannot leave out rows that it no longer has, got alpha='loo': "
                 "use alpha='gcv' or a number."
             )
@@ -75,7 +76,7 @@ class RidgeSettings(BaseEstimator):
         if not isinstance(self.alpha, str):
             checked_non_negative("alpha", self.alpha, reason="as it penalises the coefficients")
         elif self.mode != "primal":
-            raise ValueError(
+            raise InputError(
                 f"alpha={self.alpha!r} needs mode='primal', got mode={self.mode!r}: "
                 "give a number for alpha."
             )
@@ -90,7 +91,7 @@ class RidgeSettings(BaseEstimator):
             return
         unfitted_map(self.sketch, self.kernel_params, n_components=self.n_components)
         if self.kernel is not None:
-            raise ValueError(
+            raise InputError(
                 f"kernel={self.kernel!r} is for sketch='auto', got sketch={self.sketch!r}: "
                 "give the kernel, or its name, as sketch."
             )

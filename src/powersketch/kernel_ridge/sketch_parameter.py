@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from powersketch import kernels
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.feature_maps.arc_cosine import ArcCosineSketch
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.dot_product import DotProductSketch
@@ -48,7 +49,7 @@ def unfitted_map(
     if sketch is None or isinstance(sketch, str):
         feature_map = _named_map("gaussian" if sketch is None else sketch, kernel_params, parameter)
     elif kernel_params is not None:
-        raise ValueError(
+        raise InputError(
             f"kernel_params={kernel_params!r} is for a kernel given by its name; {parameter} is a "
             f"{type(sketch).__name__}: set the parameters there."
         )
@@ -57,7 +58,7 @@ def unfitted_map(
     elif not isinstance(sketch, type) and hasattr(sketch, "transform"):
         feature_map = clone(sketch)
     else:
-        raise TypeError(
+        raise InputTypeError(
             f"{parameter}={sketch!r} is a {type(sketch).__name__}; allowed are None, "
             f"{_automatic(parameter)}the name of a kernel ({', '.join(map(repr, KERNEL_NAMES))}), "
             "a powersketch.kernels object and a transformer: pass an instance, not a class."
@@ -91,7 +92,7 @@ def exact_kernel(fitted_map: Any) -> kernels.Kernel:
     """Return the kernel that a fitted map approximates."""
     kernel = getattr(fitted_map, "kernel_", None)
     if not isinstance(kernel, kernels.Kernel):
-        raise ValueError(
+        raise InputError(
             f"{type(fitted_map).__name__} does not know its exact kernel, which sketch='auto' and "
             "the modes 'exact' and 'row-sketch' need: use a feature map of powersketch, or pass "
             "this one as sketch with mode='primal'."
@@ -105,7 +106,7 @@ def _automatic(parameter: str) -> str:
 
 def _named_map(name: str, kernel_params: dict[str, Any] | None, parameter: str) -> FeatureMap:
     if name not in _BY_NAME:
-        raise ValueError(
+        raise InputError(
             f"{parameter}={name!r} is unknown; use {_automatic(parameter)}one of "
             f"{', '.join(map(repr, KERNEL_NAMES))}, or pass a feature map."
         )
@@ -116,7 +117,7 @@ def _named_map(name: str, kernel_params: dict[str, Any] | None, parameter: str) 
     unknown = set(parameters) - set(_BY_NAME[name]().get_params())
     if unknown:
         allowed = ", ".join(map(repr, _BY_NAME[name]().get_params()))
-        raise ValueError(
+        raise InputError(
             f"kernel_params has {', '.join(map(repr, sorted(unknown)))}, unknown to the kernel "
             f"{name!r}; allowed are {allowed}."
         )
@@ -137,7 +138,7 @@ def _set_if_open(feature_map: Any, seed: int | None, n_jobs: int | None) -> None
 
 def _set_size(feature_map: Any, n_components: int) -> None:
     if "n_components" not in feature_map.get_params(deep=False):
-        raise ValueError(
+        raise InputError(
             f"n_components={n_components} cannot be set: {type(feature_map).__name__} has no such "
             "parameter: leave n_components at None."
         )

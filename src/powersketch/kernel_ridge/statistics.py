@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dger
 
+from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.accumulation import StatisticsSum, row_blocks
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.targets import checked_targets, checked_weights
@@ -126,7 +127,7 @@ class RidgeStatistics:
         """
         total = functools.reduce(lambda sum, part: sum.merge(part) if sum else part, parts, None)
         if total is None:
-            raise ValueError("there are no statistics to merge; at least 1 is necessary: give one.")
+            raise InputError("there are no statistics to merge; at least 1 is necessary: give one.")
         return total
 
     def moments(
@@ -178,7 +179,7 @@ class RidgeStatistics:
 
     def _check_compatible(self, other: RidgeStatistics) -> None:
         if self.cross.shape != other.cross.shape:
-            raise ValueError(
+            raise InputError(
                 f"statistics of shape {self.cross.shape} and {other.cross.shape} cannot be merged; "
                 "the numbers of features and of targets must be equal: use the same fitted map and "
                 "the same targets for all blocks."
@@ -226,7 +227,7 @@ def statistics_of_blocks(blocks: Iterator[tuple[Any, Any, Any]]) -> RidgeStatist
             total = StatisticsSum.about_means(Z, y)
         total.add(Z, y, weights)
     if total is None:
-        raise ValueError("there are no rows; at least 1 is necessary: give a block of rows.")
+        raise InputError("there are no rows; at least 1 is necessary: give a block of rows.")
     return RidgeStatistics(**total.centred())
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
+from powersketch.exceptions import InputError
+
 
 def checked_rows(X: Any, *, estimator: Any = None) -> Any:
     """Return finite float32 or float64 rows, dense or CSR."""
@@ -24,7 +26,7 @@ def checked_rows(X: Any, *, estimator: Any = None) -> Any:
 def checked_targets(X: Any, y: Any, *, estimator: Any = None) -> tuple[Any, NDArray[np.float64]]:
     """Return rows, and as many finite float64 targets of one or two dimensions."""
     if y is None:
-        raise ValueError(
+        raise InputError(
             "This estimator requires y to be passed, but the target y is None: give a target for "
             "every row."
         )
@@ -38,7 +40,7 @@ def checked_targets(X: Any, y: Any, *, estimator: Any = None) -> tuple[Any, NDAr
         estimator=estimator,
     )
     if targets.ndim == 0 or targets.ndim > 2 or targets.size == 0:
-        raise ValueError(
+        raise InputError(
             f"y has shape {targets.shape}; allowed are (n,) and (n, t), a target or a row of "
             "targets for every row of X."
         )
@@ -60,12 +62,12 @@ def checked_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
         input_name="sample_weight",
     )
     if weights.shape != (X.shape[0],):
-        raise ValueError(
+        raise InputError(
             f"sample_weight has shape {weights.shape}; allowed is ({X.shape[0]},), "
             "a weight for every row."
         )
     if (weights < 0.0).any():
-        raise ValueError(
+        raise InputError(
             f"sample_weight reaches down to {weights.min():.3g}; negative values in data passed to "
             "sample_weight are not allowed: use weights of at least 0."
         )
@@ -75,7 +77,7 @@ def checked_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
 def check_some_weight(weights: NDArray[np.float64] | None) -> None:
     """Refuse weights that leave no row."""
     if weights is not None and not weights.any():
-        raise ValueError(
+        raise InputError(
             "sample_weight is zero for every row; at least one must be above 0: "
             "give weights that leave some rows, or None."
         )

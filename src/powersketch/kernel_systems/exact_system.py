@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from powersketch.exceptions import InputError
 from powersketch.kernel_systems.preconditioner import STRATEGIES
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.solvers import (
@@ -78,7 +79,7 @@ def _gradient_preconditioner(
 def _cholesky(problem: KernelProblem, operator: KernelOperator) -> CholeskyFactor:
     """Return the factor of the stored matrix, of which it takes a copy."""
     if operator.matrix is None:
-        raise ValueError(
+        raise InputError(
             f"preconditioner='cholesky' needs the kernel matrix, and its {problem.rows}² entries "
             "do not fit memory_budget: use a larger one, or preconditioner='sketched-data'."
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels import Kernel
 from powersketch.native import Rows, is_sparse
 from powersketch.parameters import checked_non_negative, checked_positive
@@ -28,7 +29,7 @@ def checked_rows(X: Any) -> Rows:
 def check_kernel(kernel: object) -> None:
     """Refuse what is not an exact kernel."""
     if not isinstance(kernel, Kernel):
-        raise TypeError(
+        raise InputTypeError(
             f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the objects of "
             "powersketch.kernels: use Gaussian(), for example."
         )
@@ -45,7 +46,7 @@ def checked_tolerance(tol: object) -> float:
     """Return the relative residual to reach, or say why no solver can reach it."""
     value = checked_positive("tol", tol, remedy="1e-6 is the default")
     if not _SMALLEST_TOLERANCE <= value < 1.0:
-        raise ValueError(
+        raise InputError(
             f"tol={value} is out of range; choose a relative residual from {_SMALLEST_TOLERANCE}, "
             "the least that double precision allows, to below 1."
         )
@@ -55,17 +56,17 @@ def checked_tolerance(tol: object) -> float:
 def checked_targets(y: Any, rows: int) -> NDArray[np.float64]:
     """Return right-hand sides of shape (n,) or (n, t) in float64, or say what is wrong."""
     if sparse.issparse(y):
-        raise TypeError("y is sparse; allowed is a dense array: use y.toarray().")
+        raise InputTypeError("y is sparse; allowed is a dense array: use y.toarray().")
     targets = np.asarray(y)
     if targets.dtype.kind not in "biuf":
-        raise TypeError(
+        raise InputTypeError(
             f"y has dtype {targets.dtype}; allowed are real numbers: convert with y.astype(float)."
         )
     if targets.ndim not in (1, 2) or targets.shape[0] != rows or not targets.size:
-        raise ValueError(
+        raise InputError(
             f"y has shape {targets.shape}; allowed are ({rows},) and ({rows}, t) with t of at "
             "least 1: give an entry or a row of y for every row of X."
         )
     if not np.isfinite(targets).all():
-        raise ValueError("y contains NaN or infinity; allowed are finite numbers: remove them.")
+        raise InputError("y contains NaN or infinity; allowed are finite numbers: remove them.")
     return targets.astype(np.float64, copy=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.exceptions import InputTypeError
 from powersketch.feature_maps.arc_cosine import ArcCosineSketch
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.dot_product import DotProductSketch
@@ -75,7 +76,7 @@ def map_for(
                 verbose=verbose,
             )
     known = ", ".join(kind.__name__ for kind in _MAPS)
-    raise TypeError(
+    raise InputTypeError(
         f"there is no feature map for {kernel!r}; allowed are {known}: give a map of your own, or "
         "use another strategy."
     )

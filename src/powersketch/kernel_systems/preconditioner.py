@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.kernel_systems.approximation import Approximation
@@ -162,7 +163,7 @@ class SketchPreconditioner(LinearOperator):
             Where the inverse is of low rank plus a nugget.
         """
         if isinstance(self._inverse, LowRankInverse):
-            raise ValueError(
+            raise InputError(
                 f"a preconditioner of rank {self.n_components_} has no triangular root; allowed "
                 f"are 'sketched-data' and at least {self.shape[0]} features, one per row."
             )
@@ -192,7 +193,7 @@ class SketchPreconditioner(LinearOperator):
 def _check_matrix(matrix: Any, rows: int) -> None:
     shape = getattr(matrix, "shape", None)
     if matrix is not None and shape != (rows, rows):
-        raise ValueError(
+        raise InputError(
             f"matrix has shape {shape}; allowed is ({rows}, {rows}), as X has {rows} rows: give "
             "kernel(X) or None."
         )

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from powersketch.exceptions import InputError
 from powersketch.kernel_systems.feature_factor import feature_approximation, fitted_map
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.kernel_systems.residuals import (
@@ -118,7 +119,7 @@ def _check_full_rank(problem: KernelProblem, method: str) -> None:
     if size is None or size >= problem.rows or (problem.alpha > 0.0 and method == "cg"):
         return
     remedy = "choose at least that many" + ("" if method == "gradient" else ", or an alpha above 0")
-    raise ValueError(
+    raise InputError(
         f"n_components={size} features are fewer than the {problem.rows} rows of X, and the "
         f"sketched system has no triangular factor: {remedy}."
     )

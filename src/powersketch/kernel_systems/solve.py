@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powersketch.exceptions import InputTypeError
 from powersketch.execution import thread_count
 from powersketch.kernel_systems.exact_system import EXACT_PRECONDITIONERS, solve_exact
 from powersketch.kernel_systems.inputs import (
@@ -137,7 +138,7 @@ def solve_kernel_system(
         if value is not None:
             checked_integer(name, value, least)
     if callback is not None and not callable(callback):
-        raise TypeError(f"callback={callback!r} is not callable; give a function or None.")
+        raise InputTypeError(f"callback={callback!r} is not callable; give a function or None.")
     thread_count(n_jobs)
     alpha, tol = checked_alpha(alpha), checked_tolerance(tol)
     _check_preconditioner(preconditioner, operator, method)
@@ -178,7 +179,7 @@ def _check_preconditioner(preconditioner: Any, operator: str, method: str) -> No
             allowed,
         )
     elif operator == "sketched" or method == "gradient":
-        raise TypeError(
+        raise InputTypeError(
             f"preconditioner={preconditioner!r} is a {type(preconditioner).__name__}; allowed for "
             f"operator={operator!r} and method={method!r} are the names {', '.join(allowed)}."
         )

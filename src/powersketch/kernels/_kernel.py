@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
+from powersketch.exceptions import InputError
 from powersketch.execution import ordered_map, thread_count
 from powersketch.kernels._columns import KernelColumns
 from powersketch.kernels._rows import (
@@ -256,7 +257,7 @@ class Kernel(ABC):
         kind = np.dtype(np.float32) if given.dtype == np.float32 else np.dtype(np.float64)
         sizes = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
         if given.shape != (*sizes[0].shape, *sizes[1].shape) or given.ndim != 2:
-            raise ValueError(
+            raise InputError(
                 f"products of shape {given.shape} do not fit {sizes[0].shape} and "
                 f"{sizes[1].shape} squared norms; allowed are (n, m), (n,) and (m,)."
             )
@@ -367,13 +368,13 @@ class Kernel(ABC):
             tile[rows] = self._values(products[rows], left[rows], right)
             if not np.isfinite(tile[rows]).all():
                 text = self._overflow_text(products[rows], left[rows], right, dtype)
-                raise ValueError(text)
+                raise InputError(text)
         return tile
 
     def _checked_diagonal(self, sizes: Float64, dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
         values = self._diagonal_values(sizes).astype(dtype, copy=False)
         if not np.isfinite(values).all():
-            raise ValueError(self._overflow_text(sizes, sizes, sizes, dtype))
+            raise InputError(self._overflow_text(sizes, sizes, sizes, dtype))
         return values
 
 
@@ -417,7 +418,7 @@ def _checked_pair(X: Any, Y: Any) -> tuple[Rows, Rows]:
 def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} is not possible; allowed are float32 and float64.")
+        raise InputError(f"dtype={dtype!r} is not possible; allowed are float32 and float64.")
     return kind
 
 
@@ -463,7 +464,7 @@ def _mirror_lower_triangle(square: NDArray[np.floating[Any]]) -> None:
 def _checked_sums(sums: Float64, dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
     rounded = sums.astype(dtype, copy=False)
     if not np.isfinite(rounded).all():
-        raise ValueError(
+        raise InputError(
             f"the product of the kernel matrix and V overflows {dtype}: an entry is above "
             f"{np.finfo(dtype).max:.3g}: scale V down{or_float64(dtype)}."
         )

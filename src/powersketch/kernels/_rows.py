@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from powersketch.exceptions import InputError, InputTypeError
+
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 # A dense 2-D array or CSR, which have no common type.
 Rows: TypeAlias = Any
@@ -31,7 +33,7 @@ def checked_matrix(name: str, matrix: Any) -> Rows:
 def check_same_features(X: Rows, Y: Rows) -> None:
     """Refuse rows of different lengths."""
     if X.shape[1] != Y.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"X has {X.shape[1]} features and Y has {Y.shape[1]}; "
             "the numbers must be equal: give both the same columns."
         )
@@ -40,16 +42,18 @@ def check_same_features(X: Rows, Y: Rows) -> None:
 def checked_vectors(V: Any, length: int) -> NDArray[np.floating[Any]]:
     """Return one vector or the columns of a matrix, of the given length and finite."""
     if sparse.issparse(V):
-        raise TypeError(f"V is a {type(V).__name__}; allowed is a dense array: use V.toarray().")
+        raise InputTypeError(
+            f"V is a {type(V).__name__}; allowed is a dense array: use V.toarray()."
+        )
     vectors: NDArray[Any] = np.asarray(V)
     _check_real_dtype("V", vectors.dtype)
     if vectors.ndim not in (1, 2) or vectors.shape[0] != length:
-        raise ValueError(
+        raise InputError(
             f"V has shape {vectors.shape}; allowed are ({length},) and ({length}, t), an entry or "
             "a row of V for every column of the kernel matrix: give V that length."
         )
     if not np.isfinite(vectors).all():
-        raise ValueError("V contains NaN or infinity; allowed are finite numbers: remove them.")
+        raise InputError("V contains NaN or infinity; allowed are finite numbers: remove them.")
     return vectors if vectors.dtype == np.float32 else vectors.astype(np.float64, copy=False)
 
 
@@ -147,7 +151,7 @@ def _dense(block: Rows) -> Float64:
 
 def _check_real_dtype(name: str, dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "biuf":
-        raise TypeError(
+        raise InputTypeError(
             f"{name} has dtype {dtype}; allowed are bool, integer and real floating "
             f"types: convert with {name}.astype(float)."
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.exceptions import InputError
 from powersketch.kernels._kernel import Kernel, Preparation
 from powersketch.kernels._rows import Float64, Rows, squared_norms
 from powersketch.kernels.series import PowerSeries, power_series
@@ -96,7 +97,7 @@ class DotProduct(Kernel):
         norms = squared_norms(block)
         series = self._known_series
         if series is not None and not series.contains(norms, tolerance):
-            raise ValueError(
+            raise InputError(
                 f"the squared norm of a row is {norms.max():.6g}; {self} converges in the disk of "
                 f"radius {series.radius:.6g}: scale X and Y down."
             )

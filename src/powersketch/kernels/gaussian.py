@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from powersketch.exceptions import InputError
 from powersketch.kernels._kernel import Kernel, Preparation
 from powersketch.kernels._rows import Float64, Rows, squared_norms
 from powersketch.kernels.series import exponential_series
@@ -91,7 +92,7 @@ class Gaussian(Kernel):
         tile: NDArray[np.floating[Any]] = gaussian_values(products, left, right, self.gamma, dtype)
         # Entries are numbers from zero to one, or NaN where norms or products exceed float64.
         if np.isnan(tile.min(initial=1.0)):
-            raise ValueError(self._overflow_text(products, left, right, dtype))
+            raise InputError(self._overflow_text(products, left, right, dtype))
         return tile
 
     def _diagonal_values(self, sizes: Float64) -> Float64:

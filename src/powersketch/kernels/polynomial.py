@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from powersketch.exceptions import InputError
 from powersketch.kernels._kernel import Kernel, or_float64
 from powersketch.kernels._rows import Float64
 from powersketch.parameters import (
@@ -98,7 +99,7 @@ class Polynomial(Kernel):
     def _check_series_is_finite(self, coefficients: Float64) -> None:
         overflowing = np.flatnonzero(np.isinf(coefficients))
         if overflowing.size:
-            raise ValueError(
+            raise InputError(
                 f"coefficient {overflowing[0]} of {self} is above the largest float64, "
                 f"{np.finfo(np.float64).max:.3g}: choose a smaller degree, gamma or coef0."
             )

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from powersketch import native
+from powersketch.exceptions import InputError
 from powersketch.native import Rows, is_sparse
 from powersketch.parameters import checked_integer, checked_positive, one_of
 from powersketch.powers.leverage_factors import (
@@ -163,7 +164,7 @@ def affordable_draw(X: Rows, degree: int, size: int) -> str:
 def _checked_rows(X: Rows) -> Rows:
     """Return the rows in double precision, in the order that the kernels want."""
     if X.ndim != 2 or X.shape[1] < 1:
-        raise ValueError(
+        raise InputError(
             f"X has the shape {X.shape}; it must have two dimensions and at least one column: "
             "reshape it."
         )
@@ -181,7 +182,7 @@ def _prepared(X: Rows, degree: int, size: int, ridge: float | None) -> tuple[Row
     squares, _ = native.row_moments(X, np.zeros(X.shape[1]))
     longest = float(np.max(squares, initial=0.0))
     if not math.isfinite(longest):
-        raise ValueError(
+        raise InputError(
             f"the largest squared norm of a row of X is {longest}; allowed are finite rows whose "
             "squared norms are finite: remove NaN and infinity, or scale the rows."
         )

@@ -2,6 +2,7 @@
 
 from typing import Protocol, Self
 
+from powersketch.exceptions import InputError
 from powersketch.native import Real, Rows
 from powersketch.random_streams import RandomStreams
 
@@ -47,7 +48,7 @@ class PairSketch(Protocol):
 def check_sizes(kind: str, inputs: int, size: int) -> None:
     """Refuse operators without input or output."""
     if inputs < 1 or size < 1:
-        raise ValueError(
+        raise InputError(
             f"{kind} maps {inputs} coordinates to {size}: both must be at least 1; "
             "give data with at least one feature and ask for at least one component."
         )
@@ -56,7 +57,7 @@ def check_sizes(kind: str, inputs: int, size: int) -> None:
 def check_columns(kind: str, given: int, columns: int) -> None:
     """Refuse rows longer than the operator's domain."""
     if given > columns:
-        raise ValueError(
+        raise InputError(
             f"{kind} was drawn for rows of up to {columns} coordinates, got {given}: "
             "draw it with more columns."
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import cholesky_in_place
 
 # With this much of the mean diagonal added, the factor would no longer resemble the matrix.
@@ -20,16 +21,16 @@ _LARGEST_SPREAD_OF_FLOAT32 = 1e6
 def check_square(matrix: NDArray[Any]) -> None:
     """Refuse what is not a finite square matrix of real numbers."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise ValueError(
+        raise InputError(
             f"the matrix has shape {matrix.shape}; allowed is (n, n) with n of at least 1."
         )
     if matrix.dtype not in (np.float64, np.float32):
-        raise TypeError(
+        raise InputTypeError(
             f"the matrix has dtype {matrix.dtype}; allowed are float64 and float32: "
             "convert with matrix.astype(float)."
         )
     if not np.isfinite(matrix).all():
-        raise ValueError("the matrix contains NaN or infinity; allowed are finite numbers.")
+        raise InputError("the matrix contains NaN or infinity; allowed are finite numbers.")
 
 
 def float32_factor(

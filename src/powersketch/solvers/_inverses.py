@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
+from powersketch.exceptions import InputError
 from powersketch.random_streams import RandomStreams
 from powersketch.solvers._cholesky import float64_factor
 
@@ -52,9 +53,9 @@ def checked_factor(name: str, factor: ArrayLike) -> NDArray[np.float64]:
     """Return a finite matrix in float64, or say what is wrong with it."""
     array = np.asarray(factor, dtype=np.float64)
     if array.ndim != 2 or not array.size:
-        raise ValueError(f"{name} has shape {array.shape}; allowed is (n, m), both at least 1.")
+        raise InputError(f"{name} has shape {array.shape}; allowed is (n, m), both at least 1.")
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity; allowed are finite numbers.")
+        raise InputError(f"{name} contains NaN or infinity; allowed are finite numbers.")
     return array
 
 

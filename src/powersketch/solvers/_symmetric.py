@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.solvers._panels import Float64
 
 
@@ -66,13 +67,13 @@ class SymmetricOperator(LinearOperator):
 
 def float64_vectors(V: Any, length: int) -> Float64:
     if sparse.issparse(V) or np.asarray(V).dtype.kind not in "biuf":
-        raise TypeError(
+        raise InputTypeError(
             f"the vectors are a {type(V).__name__}; allowed are dense arrays of real numbers: use "
             "toarray() of a sparse matrix and the real part of complex numbers."
         )
     vectors = np.asarray(V, dtype=np.float64)
     if vectors.ndim not in (1, 2) or vectors.shape[0] != length:
-        raise ValueError(
+        raise InputError(
             f"the vectors have shape {vectors.shape}; allowed are ({length},) and ({length}, t)."
         )
     return vectors

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.parameters import checked_positive
 from powersketch.solvers._panels import Float64, Real, exact_product, rounded_product
 
@@ -65,13 +66,13 @@ class LinearSystem:
         operator = as_operator("operator", operator)
         size = operator.shape[0]
         if operator.shape != (size, size):
-            raise ValueError(f"the operator has shape {operator.shape}; allowed is (n, n).")
+            raise InputError(f"the operator has shape {operator.shape}; allowed is (n, n).")
         right = _checked_columns("b", b, size)
         shape = np.shape(b)
         start = np.zeros_like(right)
         if x0 is not None:
             if np.shape(x0) != shape:
-                raise ValueError(
+                raise InputError(
                     f"x0 has shape {np.shape(x0)}; allowed is that of b, {shape}: give an entry "
                     "of x0 for every entry of b."
                 )
@@ -116,7 +117,7 @@ def as_operator(name: str, operator: Any) -> Any:
         return aslinearoperator(operator)
     matrix = np.asarray(operator)
     if matrix.dtype.kind not in "biuf" or matrix.ndim != 2:
-        raise TypeError(
+        raise InputTypeError(
             f"{name} is a {type(operator).__name__} of dtype {matrix.dtype} and {matrix.ndim} "
             "dimensions; allowed are a scipy LinearOperator, a sparse matrix and an array of "
             "real numbers with 2 dimensions."
@@ -134,7 +135,7 @@ def as_preconditioner(preconditioner: Any, size: int) -> BlockFunction:
         return lambda V: _checked_image(preconditioner(V), V)
     operator = as_operator("preconditioner", preconditioner)
     if operator.shape != (size, size):
-        raise ValueError(
+        raise InputError(
             f"the preconditioner has shape {operator.shape}; allowed is that of the operator, "
             f"{(size, size)}: an approximate inverse of it."
         )
@@ -154,7 +155,7 @@ def checked_tolerance(tol: float) -> float:
     """Return the tolerance, or say why no solver can reach it."""
     value = checked_positive("tol", tol, remedy="1e-6 is the default")
     if not _SMALLEST_TOLERANCE <= value < 1.0:
-        raise ValueError(
+        raise InputError(
             f"tol={value} is out of range; choose a relative residual from {_SMALLEST_TOLERANCE}, "
             "the least that double precision allows, to below 1."
         )
@@ -174,27 +175,27 @@ def column_products(V: Float64, W: Float64) -> Float64:
 
 def _checked_columns(name: str, vectors: ArrayLike, size: int) -> Float64:
     if sparse.issparse(vectors):
-        raise TypeError(f"{name} is sparse; allowed is a dense array: use {name}.toarray().")
+        raise InputTypeError(f"{name} is sparse; allowed is a dense array: use {name}.toarray().")
     array = np.asarray(vectors)
     if array.dtype.kind not in "biuf":
-        raise TypeError(
+        raise InputTypeError(
             f"{name} has dtype {array.dtype}; allowed are real numbers: "
             f"convert with {name}.astype(float)."
         )
     if array.ndim not in (1, 2) or array.shape[0] != size or not array.size:
-        raise ValueError(
+        raise InputError(
             f"{name} has shape {array.shape}; allowed are ({size},) and ({size}, t) with t of at "
             "least 1, as the operator has that many rows."
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity; allowed are finite numbers.")
+        raise InputError(f"{name} contains NaN or infinity; allowed are finite numbers.")
     return array.astype(np.float64).reshape(size, -1)
 
 
 def _checked_image(image: Any, V: Float64) -> Float64:
     values = np.asarray(image, dtype=np.float64)
     if values.shape != V.shape:
-        raise ValueError(
+        raise InputError(
             f"the preconditioner turned vectors of shape {V.shape} into {values.shape}; allowed "
             "is the same shape: it gets a column for every right-hand side that is iterated."
         )

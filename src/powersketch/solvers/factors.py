@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
+from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
 from powersketch.parameters import checked_non_negative, checked_positive, one_of
 from powersketch.solvers._cholesky import (
@@ -189,7 +190,7 @@ class TriangularFactor(LinearOperator):
         alpha = checked_non_negative("alpha", alpha, reason="as a root of it is taken")
         rows = checked_factor("A", A)
         if rows.shape[0] < rows.shape[1] and not alpha:
-            raise ValueError(
+            raise InputError(
                 f"A has {rows.shape[0]} rows and {rows.shape[1]} columns; allowed are at least as "
                 "many rows as columns: sketch to more rows, or use an alpha above 0."
             )
@@ -352,7 +353,7 @@ class SpectralInverse(SymmetricInverse):
         super().__init__(self._U.shape[0])
         values = np.asarray(eigenvalues, dtype=np.float64)
         if values.shape != (self._U.shape[1],):
-            raise ValueError(
+            raise InputError(
                 f"eigenvalues have shape {values.shape}; allowed is ({self._U.shape[1]},), "
                 "one for every column of U."
             )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
+from powersketch.exceptions import InputError
 from powersketch.parameters import checked_integer, checked_positive, one_of
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.solvers._outcome import solver_result
@@ -215,7 +216,7 @@ def _step_length(step: float | str, low: float, high: float) -> float:
 def _checked_factor(R: Any, size: int) -> Any:
     factor = as_operator("R", R)
     if factor.shape[0] != size:
-        raise ValueError(
+        raise InputError(
             f"R has shape {factor.shape}; allowed is ({size}, {size}), as the operator has that "
             "many rows."
         )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import thread_count
 from powersketch.kernels import Kernel
 from powersketch.parameters import checked_non_negative
@@ -211,7 +212,7 @@ class FactorOperator(SymmetricOperator):
 
 def _check_kernel(kernel: object) -> None:
     if not isinstance(kernel, Kernel):
-        raise TypeError(
+        raise InputTypeError(
             f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the objects of "
             "powersketch.kernels: use Gaussian(), for example."
         )
@@ -227,12 +228,12 @@ def _storage(X: Any, budget: int) -> str:
 def _checked_indices(rows: ArrayLike, count: int) -> NDArray[np.integer[Any]]:
     indices = np.asarray(rows)
     if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
-        raise TypeError(
+        raise InputTypeError(
             f"rows have shape {indices.shape} and dtype {indices.dtype}; allowed is a list of "
             "at least one integer: give the numbers of the rows."
         )
     if indices.min() < 0 or indices.max() >= count:
-        raise ValueError(
+        raise InputError(
             f"rows reach from {indices.min()} to {indices.max()}; choose from 0 to {count - 1}."
         )
     return indices

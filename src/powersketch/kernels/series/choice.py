@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.series.contour import callable_series
 from powersketch.kernels.series.finite import CoefficientSeries
 from powersketch.kernels.series.named import NAMED_SERIES
@@ -46,13 +47,13 @@ def power_series(series: Any, radius: float = 1.0) -> PowerSeries:
         return series
     if isinstance(series, str):
         if series not in NAMED_SERIES:
-            raise ValueError(f"series={series!r} is unknown; {_allowed()}.")
+            raise InputError(f"series={series!r} is unknown; {_allowed()}.")
         return NAMED_SERIES[series]
     if callable(series):
         return callable_series(series, radius)
     if isinstance(series, list | tuple | np.ndarray):
         return CoefficientSeries(series)
-    raise TypeError(f"series={series!r} is a {type(series).__name__}; {_allowed()}.")
+    raise InputTypeError(f"series={series!r} is a {type(series).__name__}; {_allowed()}.")
 
 
 def _allowed() -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.series.infinite import InfiniteSeries
 from powersketch.kernels.series.power_series import UNIT, product_of_powers
 from powersketch.parameters import checked_integer, checked_positive
@@ -94,7 +95,7 @@ class ContourSeries(InfiniteSeries):
 
     def _scaled_coefficients(self, degree: int) -> NDArray[np.float64]:
         if degree > _LAST_DEGREE and self.circle < self.radius:
-            raise ValueError(
+            raise InputError(
                 f"degree={degree} is out of range; the coefficients of {self} are known up to "
                 f"{_LAST_DEGREE}: choose a smaller degree, or pass an array of coefficients."
             )
@@ -165,7 +166,7 @@ def callable_series(function: Function, radius: float = 1.0) -> ContourSeries:
             continue
         table = _non_negative(function, radius, scaled, 2 * noise * _errors(factors[0]))
         return ContourSeries(function, radius, factors[0] * radius, 2 * noise, table)
-    raise ValueError(
+    raise InputError(
         f"{_name(function)} is not the sum of a power series for |t| < {radius:.6g}: {reason}. "
         "Choose a function without singularities there, or a smaller radius."
     )
@@ -175,12 +176,12 @@ def values_of(function: Function, t: NDArray[np.float64]) -> NDArray[np.float64]
     """Return the values of a callable at real arguments, or say what is wrong with them."""
     values = _called(function, t)
     if values.dtype.kind not in "biuf":
-        raise TypeError(
+        raise InputTypeError(
             f"{_name(function)} returns {values.dtype} for real numbers; it must return real ones."
         )
     wrong = ~np.isfinite(values)
     if wrong.any():
-        raise ValueError(
+        raise InputError(
             f"{_name(function)} is {values[wrong].flat[0]} at t={t[wrong].flat[0]:.6g}; it must be "
             "finite for all inner products of the data, positive or negative, and analytic, which "
             "sqrt, log and 1/t are not at 0: choose another function, or scale the data down."
@@ -270,7 +271,7 @@ def _non_negative(
     if negative.any():
         index = int(np.argmax(negative))
         coefficient = product_of_powers(scaled[: index + 1], 1.0 / radius)[index]
-        raise ValueError(
+        raise InputError(
             f"coefficient {index} of {_name(function)} is {coefficient:.6g}: the kernel is not "
             "positive definite (a dot-product kernel is positive definite in every dimension only "
             "if all coefficients are at least 0)."
@@ -294,22 +295,22 @@ def _called(function: Function, t: NDArray[Any]) -> NDArray[Any]:
             warnings.simplefilter("error", ComplexWarning)
             values = np.asarray(function(t))
     except (TypeError, ComplexWarning) as error:
-        raise TypeError(
+        raise InputTypeError(
             f"{_name(function)} cannot be called with a {t.dtype} array ({error}); it must accept "
             "complex NumPy arrays: write it with NumPy's functions, as numpy.exp for math.exp."
         ) from error
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"{_name(function)} raises {type(error).__name__} ({error}) for a {t.dtype} array; it "
             "must accept complex NumPy arrays: write it with NumPy's functions."
         ) from error
     if values.shape != t.shape:
-        raise ValueError(
+        raise InputError(
             f"{_name(function)} returns shape {values.shape} for shape {t.shape}; it must return "
             "one value for every number it is given."
         )
     if values.dtype.kind not in "biufc":
-        raise TypeError(f"{_name(function)} returns {values.dtype}; it must return numbers.")
+        raise InputTypeError(f"{_name(function)} returns {values.dtype}; it must return numbers.")
     return values
 
 

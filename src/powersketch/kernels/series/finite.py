@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.series.power_series import TINY, UNIT, PowerSeries, product_of_powers
 
 __all__ = ["CoefficientSeries"]
@@ -93,24 +94,24 @@ class CoefficientSeries(PowerSeries):
 def _checked_coefficients(coefficients: Any) -> NDArray[np.float64]:
     checked = np.array(coefficients)
     if checked.dtype.kind not in "biuf":
-        raise TypeError(
+        raise InputTypeError(
             f"the coefficients have dtype {checked.dtype}; allowed are real numbers: "
             "convert with numpy.asarray(coefficients, dtype=float)."
         )
     checked = checked.astype(np.float64)
     if checked.ndim != 1 or checked.size == 0:
-        raise ValueError(
+        raise InputError(
             f"the coefficients have shape {checked.shape}; allowed is (n + 1,) with n of at least "
             "0: pass C_0, ..., C_n in one list."
         )
     if not np.isfinite(checked).all():
         index = int(np.argmin(np.isfinite(checked)))
-        raise ValueError(
+        raise InputError(
             f"coefficient {index} is {checked[index]}; allowed are finite numbers: replace it."
         )
     if (checked < 0.0).any():
         index = int(np.argmax(checked < 0.0))
-        raise ValueError(
+        raise InputError(
             f"coefficient {index} is {checked[index]:.6g}: the kernel is not positive definite (a "
             "dot-product kernel is positive definite in every dimension only if all coefficients "
             "are at least 0): leave it out."

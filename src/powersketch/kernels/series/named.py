@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.kernels.series.infinite import InfiniteSeries
 from powersketch.kernels.series.power_series import TINY, UNIT
 from powersketch.parameters import checked_positive
@@ -65,7 +66,7 @@ class RatioSeries(InfiniteSeries):
     def _coefficients(self, degree: int) -> NDArray[np.float64]:
         coefficients = self._terms(degree, 1.0)
         if np.isinf(coefficients).any():
-            raise ValueError(
+            raise InputError(
                 f"coefficient {np.argmax(np.isinf(coefficients))} of {self} is above the largest "
                 f"float64, {np.finfo(np.float64).max:.3g}: scale the data up and the kernel down."
             )

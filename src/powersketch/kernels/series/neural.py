@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.kernels._kappa import kappa_0, kappa_1, kappa_2, kappas_0_and_1
 from powersketch.kernels.series.infinite import InfiniteSeries
 from powersketch.kernels.series.positive import PositiveSeries
@@ -228,7 +229,7 @@ def _cached_table(series: NeuralSeries, size: int) -> PositiveSeries:
     with decimal.localcontext(_wide_decimals()), np.errstate(over="ignore"):
         table = series._expansion(size)
     if not np.isfinite(table.coefficients).all():
-        raise ValueError(
+        raise InputError(
             f"a coefficient of {series} is above the largest float64, "
             f"{np.finfo(np.float64).max:.3g}: choose a smaller depth, variance or squared_norm."
         )

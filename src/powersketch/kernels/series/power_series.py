@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.parameters import (
     checked_integer,
     checked_positive,
@@ -80,7 +81,7 @@ class PowerSeries(ABC):
         t = self._checked_argument(t)
         terms = self._terms(degree, t)
         if np.isinf(terms).any():
-            raise ValueError(
+            raise InputError(
                 f"term {np.argmax(np.isinf(terms))} of {self} is above the largest float64, "
                 f"{np.finfo(np.float64).max:.3g}, at t={t:.6g}: scale the data down."
             )
@@ -110,7 +111,7 @@ class PowerSeries(ABC):
             values = self._value(np.clip(t, -self.radius, self.radius))
         if not np.isfinite(values).all():
             worst = t[~np.isfinite(values)].flat[0]
-            raise ValueError(
+            raise InputError(
                 f"{self} is above the largest float64 at t={worst:.6g}: scale the data down."
             )
         return values
@@ -164,7 +165,7 @@ class PowerSeries(ABC):
             if bounds[-1] <= allowed:
                 return int(np.argmax(bounds <= allowed))
             if degree == limit:
-                raise ValueError(
+                raise InputError(
                     f"{self} needs a degree above limit={limit} for eps={eps:.3g} at t={t:.6g}: "
                     f"there the tail bound is {bounds[-1]:.3g}, and {allowed:.3g} is allowed. "
                     "Raise eps or limit, or scale the data further inside the radius of "
@@ -236,7 +237,7 @@ class PowerSeries(ABC):
         inside = self._inside(t, _TOLERANCE)
         if not inside.all():
             relation = "at most" if self.closed else "less than"
-            raise ValueError(
+            raise InputError(
                 f"t={t[~inside].flat[0]:.6g} is outside the disk in which {self} converges; |t| "
                 f"must be {relation} the radius {self.radius:.6g}: scale the data down."
             )
