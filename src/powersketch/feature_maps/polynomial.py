@@ -22,7 +22,7 @@ from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Polynomial
 from powersketch.native import Rows
-from powersketch.parameters import checked_integer, one_of
+from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomial_count
 from powersketch.random_streams import RandomStreams
 
@@ -174,7 +174,6 @@ class PolynomialSketch(FeatureMap):
         self.verbose = verbose
 
     def _check_kernel_parameters(self) -> None:
-        checked_integer("degree", self.degree, 1, remedy="a polynomial kernel has a whole degree")
         one_of("method", self.method, (*POWER_METHODS, "adaptive"))
         one_of("expansion", self.expansion, _EXPANSIONS)
         if self.method == "adaptive" and self.expansion == "mean":
@@ -216,13 +215,28 @@ class PolynomialSketch(FeatureMap):
             return direct
         pilot = pilot_rows(X, streams)
         check_power(pilot, rows.squared_norms(pilot, 1), degree)
-        centre = MeanDirection.of_mean(rows, central_row(pilot))
-        if centre is None or size < _SMALLEST_SPLIT:
+        expansion = self._expansion_around_mean(rows, pilot)
+        if expansion is None or size < _SMALLEST_SPLIT:
             return direct
-        expansion = PolynomialExpansion(centre, degree)
         split = StackedMap.draw(streams.child("split"), expansion, pilot, size, **options)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return best_map(maps, pilot, size, kernel)
+
+    def _expansion_around_mean(
+        self, rows: AugmentedRows, pilot: Rows
+    ) -> PolynomialExpansion | None:
+        """Return the expansion; None where the mean is zero, or of no use at so high a degree."""
+        centre = MeanDirection.of_mean(rows, central_row(pilot))
+        if centre is None:
+            return None
+        expansion = PolynomialExpansion.of_pilot(centre, self.degree, pilot)
+        if expansion is None and self.expansion == "mean":
+            raise InputError(
+                f"expansion='mean' is of no use for degree={self.degree}: the rows are too far "
+                "from their mean direction for powers of what is left. Use expansion='auto' or "
+                "'none'."
+            )
+        return expansion
 
     # Maps that only one option asks for are loaded when it does: importing the rest is quicker.
 
