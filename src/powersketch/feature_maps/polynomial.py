@@ -23,7 +23,7 @@ from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Polynomial
 from powersketch.native import Rows
 from powersketch.parameters import one_of
-from powersketch.powers import POWER_METHODS, monomial_count
+from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams
 
 _EXPANSIONS = ("auto", "mean", "none")
@@ -199,7 +199,7 @@ class PolynomialSketch(FeatureMap):
     def _is_exact(self, X: Rows, kernel: Polynomial, size: int) -> bool:
         """Tell whether all monomials fit."""
         variables = X.shape[1] + AugmentedRows(kernel.gamma, kernel.coef0).extra_columns
-        return bool(self.norm_preserving) and monomial_count(variables, kernel.degree) <= size
+        return bool(self.norm_preserving) and monomials_fit(variables, kernel.degree, size)
 
     def _choose_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> RowMap:
         rows, degree = AugmentedRows(kernel.gamma, kernel.coef0), kernel.degree
