@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -203,14 +204,13 @@ class PolynomialSketch(FeatureMap):
 
     def _choose_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> RowMap:
         rows, degree = AugmentedRows(kernel.gamma, kernel.coef0), kernel.degree
-        columns = X.shape[1]
         if self._is_exact(X, kernel, size):
-            return ExactMap.of(rows, degree, columns)
+            return ExactMap.of(rows, degree, X.shape[1])
         streams = RandomStreams(seed, "polynomial")
         if self.method == "adaptive":
             return self._adaptive_map(X, rows, streams, size)
         options = self._sketch_options(X, size)
-        direct = DirectMap.draw(streams, rows, degree, columns, size, **options)
+        direct = DirectMap.draw(streams, rows, degree, X.shape[1], size, **options)
         if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
             return direct
         pilot = pilot_rows(X, streams)
@@ -219,6 +219,7 @@ class PolynomialSketch(FeatureMap):
         if expansion is None or size < _SMALLEST_SPLIT:
             return direct
         split = StackedMap.draw(streams.child("split"), expansion, pilot, size, **options)
+        split = dataclasses.replace(split, safe=direct if self.norm_preserving else None)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return best_map(maps, pilot, size, kernel)
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from powersketch.native import Real
 
-
 _HIGHEST_IN_FLOAT32 = 32
 # Roots of multinomials are up to 2^(degree / 2) for two variables. Up to this degree, they do not
 # turn the smallest numbers of float64, which are not rounded as precisely, into any that count.
