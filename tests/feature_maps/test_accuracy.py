@@ -83,6 +83,7 @@ class TestExactIdentities:
         fewer = PolynomialSketch(degree, gamma=gamma, coef0=coef0, n_components=max(size - 1, 1))
         assert (fewer.fit(X).expansion_ == "exact") == (size == 1)
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     @each_case
     def test_products_of_unseen_rows(self, case: Case) -> None:
         """Z(X) Z(Y)ᵀ is a block of the Gram matrix of both together."""

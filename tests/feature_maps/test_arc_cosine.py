@@ -53,6 +53,7 @@ def digit_errors(order: int, depth: int, method: str, expansion: str, size: int)
 
 
 class TestIdentities:
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     @each_kernel
     @each_expansion
     @each_float

@@ -155,6 +155,7 @@ class TestPlainData:
         Z = case.sketch().fit_transform(X)
         assert_same_bits(Z, np.tile(Z[:7], (6, 1)))
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     @each_norm_preserving_case
     def test_rows_beyond_those_of_fit(self, case: Case) -> None:
         """Rows of another size and opposite direction than fit has seen."""

@@ -198,6 +198,7 @@ class TestBlocks:
             expected = geometry.squared_norms**degree * parts[level]
             np.testing.assert_allclose(squared_lengths(block), expected, rtol=1e-4)
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     @pytest.mark.parametrize("degree", [2, 3, 40])
     def test_rows_of_another_kind_than_fit_has_seen(self, degree: int) -> None:
         """Fit sees one direction only and gives all features to it; norms stay exact.

@@ -134,7 +134,8 @@ class SinglePowerExpansion:
         squared_norms = self.rows.squared_norms(X, threads)
         # log (1 + t / P)^P falls short of t by t² / 2 P: on rows in one direction that is seen.
         beyond = np.maximum(squared_norms - _BEYOND * self.fitted_radius, 0.0)
-        kept = np.exp(-0.25 * beyond * (beyond / self.degree))
+        with np.errstate(over="ignore"):
+            kept = np.exp(-0.25 * beyond * (beyond / self.degree))
         return MeasuredSinglePower(self._factor, squared_norms / self.degree + 1.0, kept)
 
 

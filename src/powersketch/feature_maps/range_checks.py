@@ -30,14 +30,15 @@ def check_range(
     """
     strange = strangeness >= OUT_OF_RANGE
     too_long = bool(np.any(strangeness == WITHOUT_SERIES))
+    measurable = safe_map is not None and X.shape[0] >= _FEWEST_MEASURED
     if not strange.any():
-        if safe_map is None or 3 * np.count_nonzero(strangeness >= UNUSUAL) <= X.shape[0]:
+        if not measurable or 2 * np.count_nonzero(strangeness >= UNUSUAL) <= X.shape[0]:
             return
         strange[:] = True
     figures = ""
-    if safe_map is not None and X.shape[0] >= _FEWEST_MEASURED and not too_long:
+    if safe_map is not None and measurable and not too_long:
         error, safe_error = _measured_errors(X, Z, strange, kernel, safe_map)
-        if error <= _WORSE * safe_error:
+        if not error > _WORSE * safe_error:
             return
         figures = f", a relative error of {error:.2g} instead of {safe_error:.2g} for some of them"
     rows = np.flatnonzero(strange)
@@ -75,12 +76,14 @@ def _measured_errors(
 
 
 def _errors(features: tuple[Real, Real], K: Real, scale: Real, count: int) -> tuple[float, float]:
-    K = scale * K * scale.T
-    size = float(np.linalg.norm(K[:count])) or 1.0
-    chosen, safe = (
-        float(np.linalg.norm((scale * Z @ (scale * Z).T - K)[:count])) for Z in features
-    )
-    return chosen / size, safe / size
+    # Of the smallest numbers nothing can be said: their errors are not comparable, either.
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = scale * K * scale.T
+        size = float(np.linalg.norm(K[:count])) or 1.0
+        chosen, safe = (
+            float(np.linalg.norm((scale * Z @ (scale * Z).T - K)[:count])) for Z in features
+        )
+        return chosen / size, safe / size
 
 
 def _spread(rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
