@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
 from powersketch.feature_maps.batches import entry_variance, transform_rows
 from powersketch.feature_maps.row_maps import RowMap
+from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
 from powersketch.native import Real, Rows, is_sparse, padded_length
 from powersketch.parameters import checked_integer, checked_truth, one_of
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 # In shorter vectors, all products that a few features take can vanish.
 _SHORTEST_INTERNAL = 16
-_ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -68,7 +68,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_shared_parameters()
         self._check_kernel_parameters()
         given = X
-        X = _without_duplicates(check_array(X, **_ACCEPTED, estimator=self, input_name="X"))
+        X = _without_duplicates(checked_rows(X, estimator=self))
         seed = seed_from(self.random_state)
         size, certificate = self._chosen_size(X, seed)
         kernel, row_map, attributes = self._prepare(X, seed, size)
@@ -101,7 +101,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         threads = thread_count(self.n_jobs)
         # Whether all entries are finite, the norms of the rows will tell.
-        X = validate_data(self, X, **_ACCEPTED, reset=False, ensure_all_finite=False)
+        X = sound_array("X", X)
+        X = validate_data(self, X, **REAL_ROWS, reset=False, ensure_all_finite=False)
         X = _without_duplicates(X)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         return transform_rows(

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.given_arrays import REAL_ROWS, sound_array
 
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 # A dense 2-D array or CSR, which have no common type.
@@ -24,10 +25,11 @@ _ENTRIES_IN_CACHE = 2**15
 
 def checked_matrix(name: str, matrix: Any) -> Rows:
     """Return finite float32 or float64 rows, dense or CSR, or say what is wrong with them."""
+    matrix = sound_array(name, matrix)
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix)
     _check_real_dtype(name, matrix.dtype)
-    return check_array(matrix, accept_sparse="csr", dtype=(np.float64, np.float32), input_name=name)
+    return check_array(matrix, **REAL_ROWS, input_name=name)
 
 
 def check_same_features(X: Rows, Y: Rows) -> None:
@@ -45,7 +47,7 @@ def checked_vectors(V: Any, length: int) -> NDArray[np.floating[Any]]:
         raise InputTypeError(
             f"V is a {type(V).__name__}; allowed is a dense array: use V.toarray()."
         )
-    vectors: NDArray[Any] = np.asarray(V)
+    vectors: NDArray[Any] = np.asarray(sound_array("V", V))
     _check_real_dtype("V", vectors.dtype)
     if vectors.ndim not in (1, 2) or vectors.shape[0] != length:
         raise InputError(

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,17 @@ Real: TypeAlias = NDArray[Any]
 
 Rows: TypeAlias = Any
 """Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
+
+
+class RowStructure(NamedTuple):
+    """What the indices of compressed sparse rows look like."""
+
+    outside: int
+    """The first position whose index lies outside the allowed ones; −1 if all are within."""
+    ascending: bool
+    """Whether the indices of every row ascend."""
+    distinct: bool
+    """Whether they ascend and no two of a row are equal."""
 
 
 def padded_length(columns: int) -> int:
