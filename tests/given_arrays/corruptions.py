@@ -89,7 +89,7 @@ _OF_COMPRESSED = [
     (
         "real indices",
         _replace("indices", lambda i: i * 1.0),
-        r"indices is a ndarray of dtype float",
+        r"is a ndarray of dtype float",
     ),
     ("list of pointers", _replace("indptr", list), r"indptr is a list of dtype None"),
     ("values in a table", _replace("data", lambda d: d[None]), r"data is a ndarray of shape \(1,"),

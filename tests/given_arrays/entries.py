@@ -79,13 +79,17 @@ def _of_kernel(name: str, kernel: Any) -> dict[str, Entry]:
     }
 
 
+def _of_landmarks(X: Any) -> Any:
+    return _fitted("landmarks").kernel_columns()(X)
+
+
 ENTRIES: dict[str, Entry] = {
     **{entry: call for item in _MAPS.items() for entry, call in _of_map(*item).items()},
     **{entry: call for item in _RIDGE.items() for entry, call in _of_ridge(*item).items()},
     **{entry: call for item in _KERNELS.items() for entry, call in _of_kernel(*item).items()},
     "kernel columns": lambda X: Gaussian().columns(X),
     "kernel at columns": lambda X: Gaussian().columns(sound_rows())(X, np.dtype(np.float64)),
-    "landmark columns": lambda X: _fitted("landmarks").kernel_columns()(X),
+    "landmark columns": _of_landmarks,
     "ridge.partial_fit": lambda X: _fresh(_RIDGE["ridge"]).partial_fit(X, _TARGETS),
     "ridge.predict_std": lambda X: _fitted("ridge").predict_std(X),
     "classifier.partial_fit": lambda X: _fresh(_RIDGE["classifier"]).partial_fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class TestRowStructure:
             indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             indices = generator.integers(0, 1000, indptr[-1]).astype(dtype)
             if trial % 4:  # sorted rows, with and without duplicates
-                for start, stop in zip(indptr[:-1], indptr[1:], strict=True):
+                for start, stop in pairwise(indptr):
                     few = generator.integers(0, 1000, stop - start)
                     wide = generator.choice(1000, stop - start, replace=False)
                     indices[start:stop] = np.sort(few if trial % 4 == 1 else wide)
