@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
 from powersketch.feature_maps.batches import entry_variance, transform_rows
+from powersketch.feature_maps.outliers import without_outliers
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
@@ -69,6 +70,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_kernel_parameters()
         given = X
         X = _without_duplicates(checked_rows(X, estimator=self))
+        X = without_outliers(X)
         seed = seed_from(self.random_state)
         size, certificate = self._chosen_size(X, seed)
         kernel, row_map, attributes = self._prepare(X, seed, size)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
-from powersketch.feature_maps.column_sums import column_means
 from powersketch.feature_maps.fourier import FourierMap
 from powersketch.feature_maps.gaussian_expansion import (
     CentredRows,
     GaussianExpansion,
     SinglePowerExpansion,
 )
+from powersketch.feature_maps.outliers import capped, central_row
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
@@ -158,9 +158,9 @@ class GaussianSketch(FeatureMap):
         kernel = Gaussian(resolved_gamma(self.gamma, X))
         streams = RandomStreams(seed, "gaussian")
         pilot = pilot_rows(X, streams)
-        rows = CentredRows(column_means(pilot), math.sqrt(2.0 * kernel.gamma))
+        rows = CentredRows(central_row(pilot), math.sqrt(2.0 * kernel.gamma))
         squared_norms = rows.squared_norms(pilot, 1)
-        squared_radius = float(np.mean(squared_norms))
+        squared_radius = float(np.mean(capped(squared_norms)))
         maps: list[RowMap] = []
         for method in self._candidates(squared_radius, size):
             if method == "fourier":

@@ -10,11 +10,11 @@ from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
-from powersketch.feature_maps.column_sums import column_means
 from powersketch.feature_maps.compression import check_compression, inner_size
 from powersketch.feature_maps.direct import DirectMap
 from powersketch.feature_maps.exact import ExactMap
 from powersketch.feature_maps.mean_direction import MeanDirection
+from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.polynomial_expansion import PolynomialExpansion
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import RowMap
@@ -216,7 +216,7 @@ class PolynomialSketch(FeatureMap):
             return direct
         pilot = pilot_rows(X, streams)
         check_power(pilot, rows.squared_norms(pilot, 1), degree)
-        centre = MeanDirection.of_mean(rows, column_means(pilot))
+        centre = MeanDirection.of_mean(rows, central_row(pilot))
         if centre is None or size < _SMALLEST_SPLIT:
             return direct
         expansion = PolynomialExpansion(centre, degree)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.column_sums import column_sums
 from powersketch.feature_maps.expansion import AffineRows, Terms
 from powersketch.feature_maps.finite_series import FiniteSeries, horner
 from powersketch.feature_maps.mean_direction import Geometry, MeanDirection
+from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.row_checks import check_norms, check_values
 from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
@@ -299,8 +299,9 @@ class MeasuredMeanSeries:
 
 def _mean_of(rows: AugmentedRows, pilot: Rows, inverse: Vector) -> MeanDirection | None:
     """Return the direction of the mean of the rows, divided by their norms if these count."""
-    total = math.fsum(inverse)
-    return MeanDirection.of_mean(rows, column_sums(pilot, inverse / total)) if total > 0 else None
+    if not inverse.any():
+        return None
+    return MeanDirection.of_mean(rows, central_row(pilot, inverse))
 
 
 def _profile(low: Vector, j: int) -> Vector:

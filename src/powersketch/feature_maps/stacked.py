@@ -14,6 +14,7 @@ from powersketch import native
 from powersketch.feature_maps.augmented_rows import power_of_two_shift
 from powersketch.feature_maps.column_sums import column_sums
 from powersketch.feature_maps.expansion import AffineRows, Expansion, Measured, Terms
+from powersketch.feature_maps.outliers import capped
 from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.native import Real, Rows, is_sparse
@@ -266,7 +267,10 @@ def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
 
 
 def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
-    """Choose the sizes from the mean share of every term in the kernel's diagonal."""
+    """Choose the sizes from the mean share of every term in the kernel's diagonal.
+
+    A few rows of large norm may have all of it, and decide for all others.
+    """
     measured = expansion.measure(pilot, threads=1)
     shares = [
         measured.amplitudes(part, list(terms.degrees)) for part, terms in enumerate(expansion.parts)
@@ -276,7 +280,7 @@ def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
     totals = np.add.reduce([*constant, *(s for part in squares for s in part)], axis=0)
     norms = measured.norms
     largest = max(float(np.max(norms)), np.finfo(np.float64).tiny)
-    importance = np.square(norms / largest) / np.where(totals > 0, totals, 1.0)
+    importance = capped(np.square(norms / largest)) / np.where(totals > 0, totals, 1.0)
     means = [[math.fsum(importance * s) / len(norms) for s in part] for part in squares]
     first = expansion.parts[0]
     weights = np.zeros(max(first.degrees, default=1) + 1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from powersketch import native
 from powersketch.execution import Progress, interruptible
 from powersketch.feature_maps.batches import batch_rows, transform_rows
+from powersketch.feature_maps.outliers import capped
 from powersketch.feature_maps.row_maps import BoundRowMap, RowMap
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
@@ -105,13 +106,16 @@ class BoundTwoStageMap:
 def principal_directions(features: Real, size: int) -> NDArray[np.float64]:
     """Return up to `size` orthonormal directions that hold most of the rows' energy.
 
-    They are eigenvectors of FᵀF, or come from those of F Fᵀ where that is smaller.
+    They are eigenvectors of FᵀF, or come from those of F Fᵀ where that is smaller. The energy of
+    rows is limited to a small share of the whole, so that a few of them do not take it all.
     """
     F = features.astype(np.float64)
     largest = float(np.abs(F).max())
     if largest == 0:
         return np.empty((F.shape[1], 0))
     F /= largest
+    sizes = np.einsum("ij,ij->i", F, F)
+    F *= np.sqrt(capped(sizes) / np.where(sizes > 0.0, sizes, 1.0))[:, None]
     tall = F.shape[0] > F.shape[1]
     energies, vectors = interruptible(lambda: np.linalg.eigh(F.T @ F if tall else F @ F.T))
     energies, vectors = energies[::-1][:size], vectors[:, ::-1][:, :size]
