@@ -83,7 +83,7 @@ def cosines(left: Rows, right: Rows) -> Float64:
     replace the inner products, whose rounding errors would lose half of the digits.
     """
     products = inner_products(left, right)
-    for rows, columns in _pairs(np.abs(products) > 1.0 - _NEAR_ONE, left):
+    for rows, columns in _pairs(np.abs(products) > 1.0 - _NEAR_ONE, left, right):
         signs = np.sign(products[rows, columns])
         distances = _squared_distances(left[rows], scaled_rows(right[columns], signs))
         products[rows, columns] = signs * (1.0 - 0.5 * distances)
@@ -97,7 +97,7 @@ def squared_distances_of_pairs(
 
     Unlike those from norms and inner products, they lose no digits where rows are long.
     """
-    for rows, columns in _pairs(wanted, left):
+    for rows, columns in _pairs(wanted, left, right):
         yield rows, columns, _squared_distances(left[rows], right[columns])
 
 
@@ -147,11 +147,13 @@ def _squared_distances(left: Rows, right: Rows) -> Float64:
 
 
 def _pairs(
-    wanted: NDArray[np.bool_], block: Rows
+    wanted: NDArray[np.bool_], left: Rows, right: Rows
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield rows and columns of wanted pairs, so few that their rows fit into cache."""
     rows, columns = np.nonzero(wanted)
-    step = max(_ENTRIES_IN_CACHE // _mean_length(block), 1)
+    # Where one of the two is dense, a row of the other one becomes as long.
+    length = max(_mean_length(left), _mean_length(right))
+    step = max(_ENTRIES_IN_CACHE // length, 1)
     for start in range(0, rows.size, step):
         yield rows[start : start + step], columns[start : start + step]
 
