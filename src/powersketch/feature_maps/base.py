@@ -16,7 +16,7 @@ from powersketch.feature_maps.outliers import without_outliers
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows, is_sparse, padded_length
+from powersketch.native import LARGEST_LENGTH, Real, Rows, is_sparse, padded_length
 from powersketch.parameters import checked_integer, checked_truth, one_of
 from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams, seed_from
@@ -210,6 +210,7 @@ def _internal_length(internal_components: Any, n_components: int) -> int:
         "internal_components",
         internal_components,
         n_components,
+        LARGEST_LENGTH,
         remedy=f"it may not be smaller than n_components={n_components}, None is the default",
     )
     return padded_length(internal)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from powersketch.native.medians import median_row
 from powersketch.native.specs import (
+    LARGEST_LENGTH,
     ChainSpec,
     PairSpec,
     Real,
@@ -61,6 +62,7 @@ else:
     )
 
 __all__ = [
+    "LARGEST_LENGTH",
     "Chain",
     "ChainSpec",
     "PairSpec",

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 Real: TypeAlias = NDArray[Any]
 """A float32 or float64 array; functions return the dtype they are given."""
 
+LARGEST_LENGTH = 1 << 30
+"""Of features and of powers between them: places in them, and their ends, are int32."""
+
 Rows: TypeAlias = Any
 """Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
 
