@@ -26,7 +26,7 @@ class DrawnMap:
     def transform(self, X: Rows) -> Real:
         """Return the features of every row."""
         silent = Progress("", X.shape[0], 0)
-        return transform_rows(self.row_map, X, self.size, threads=self.threads, progress=silent)
+        return transform_rows(self.row_map, X, self.size, threads=self.threads, progress=silent)[0]
 
 
 def checked_size(n_components: Any, eps: Any) -> int | None:
@@ -40,7 +40,9 @@ def checked_size(n_components: Any, eps: Any) -> int | None:
         checked_fraction("eps", eps, remedy="0.05 keeps Z Zᵀ within 5 % of K")
         return None
     remedy = "100 is the default, and 'auto' together with eps chooses it"
-    size = checked_integer("n_components", n_components, 1, LARGEST_LENGTH, remedy=remedy)
+    size = checked_integer("n_components", n_components, 1, remedy=remedy)
+    if size > LARGEST_LENGTH:
+        checked_integer("n_components", size, 1, LARGEST_LENGTH, remedy=remedy)
     if eps is not None:
         raise InputError(
             f"eps={eps!r} has no meaning with n_components={size}; "

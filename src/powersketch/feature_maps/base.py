@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,7 +13,9 @@ from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
 from powersketch.feature_maps.batches import entry_variance, transform_rows
 from powersketch.feature_maps.outliers import without_outliers
+from powersketch.feature_maps.range_checks import check_range
 from powersketch.feature_maps.row_maps import RowMap
+from powersketch.feature_maps.stacked import StackedMap
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
 from powersketch.native import LARGEST_LENGTH, Real, Rows, is_sparse, padded_length
@@ -36,6 +38,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     and returns from `_prepare` the exact kernel, the row map of a given size and further fitted
     attributes.
     """
+
+    # What a user can choose where rows differ from those given to fit.
+    _safe_option: ClassVar[str] = "expansion='none', which does not look at the data"
 
     n_components: int | str
     eps: float | None
@@ -107,9 +112,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = validate_data(self, X, **REAL_ROWS, reset=False, ensure_all_finite=False)
         X = _without_duplicates(X)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
-        return transform_rows(
+        Z, strangeness = transform_rows(
             self._row_map, X, self.n_components_, threads=threads, progress=progress
         )
+        if strangeness.any():
+            safe_map = self._row_map.safe if isinstance(self._row_map, StackedMap) else None
+            check_range(X, Z, strangeness, self.kernel_, safe_map, self._safe_option)
+        return Z
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -114,6 +115,8 @@ class GaussianSketch(FeatureMap):
     True
     """
 
+    _safe_option: ClassVar[str] = "method='fourier', which is the same everywhere"
+
     def __init__(
         self,
         gamma: float | str = 1.0,
@@ -170,12 +173,17 @@ class GaussianSketch(FeatureMap):
             if method in POWER_METHODS:
                 expansion = GaussianExpansion(rows, _highest_degree(squared_norms))
             else:
-                expansion = SinglePowerExpansion(rows, _single_degree(squared_radius))
+                expansion = SinglePowerExpansion(
+                    rows, _single_degree(squared_radius), float(np.max(squared_norms))
+                )
             options = self._sketch_options(X, size)
             maps.append(StackedMap.draw(streams.child(method), expansion, pilot, size, **options))
         row_map = best_map(maps, pilot, size, kernel)
         stacked = self.method in POWER_METHODS
         chosen = self.method if stacked else row_map.name
+        if isinstance(row_map, StackedMap) and self.norm_preserving and size >= _SMALLEST_FOURIER:
+            fourier = FourierMap.draw(streams.child("fourier"), rows, size)
+            row_map = dataclasses.replace(row_map, safe=fourier)
         return kernel, row_map, {"gamma_": kernel.gamma, "method_": chosen}
 
     def _candidates(self, squared_radius: float, size: int) -> list[str]:

@@ -19,7 +19,7 @@ from powersketch.native import Rows, median_row
 
 Vector = NDArray[np.float64]
 
-# In units of the median distance from the centre. Rows beyond the first limit pull at the mean no
+# In units of a typical distance from the centre. Rows beyond the first limit pull at the mean no
 # more than rows at it; those beyond the second are left out of all choices, with a warning.
 _FAR = 4.0
 _ABSURD = 1e3
@@ -74,7 +74,7 @@ def capped(values: Vector) -> Vector:
 
 def distances_from(X: Rows, centre: Vector) -> Vector:
     """Return the distance of every row from the centre; infinite if it exceeds float64."""
-    squared_length = math.fsum(centre * centre)
+    squared_length = float(native.row_moments(centre[None, :], centre)[0][0])
     distances = np.empty(X.shape[0])
     for part, block in contiguous_batches(X, batch_rows(X, 1, 1)):
         squares, dots = native.row_moments(block, centre)
@@ -85,17 +85,20 @@ def distances_from(X: Rows, centre: Vector) -> Vector:
 
 
 def _typical_distance(distances: Vector) -> float:
-    """Return the lower median of the distances above zero; infinite if most of them are."""
+    """Return the upper quartile of the distances above zero; infinite if there are none.
+
+    If more rows than a quarter are far away, they are no outliers, but what the data is like.
+    """
     positive = np.sort(distances[distances > 0.0])
-    return float(positive[(len(positive) - 1) // 2]) if len(positive) else math.inf
+    return float(positive[3 * (len(positive) - 1) // 4]) if len(positive) else math.inf
 
 
 def _text(rows: NDArray[np.intp], ratios: Vector) -> str:
     named = ", ".join(f"row {row} ({ratios[row]:.3g} times)" for row in rows[:_MOST_NAMED].tolist())
     more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return (
-        f"X has {len(rows)} row(s) absurdly far from the others, measured by the median distance "
-        f"from the centre: {named}{more}. They were left out of every choice made by fit, so that "
-        "the features of all other rows are as good as without them. Remove or correct such rows; "
-        "fill values are best replaced by imputation."
+        f"X has {len(rows)} row(s) absurdly far from the centre, in terms of what is typical here: "
+        f"{named}{more}. They were left out of every choice made by fit, so that the features of "
+        "all other rows are as good as without them. Remove or correct such rows; impute fill "
+        "values."
     )

@@ -31,13 +31,19 @@ def pilot_rows(X: Rows, streams: RandomStreams) -> Rows:
     return sample if is_sparse(X) else np.ascontiguousarray(sample)
 
 
+def features_of_few(row_map: RowMap, rows: Rows, size: int) -> Real:
+    """Return the features of rows that are no more than a batch."""
+    Z = np.empty((rows.shape[0], size), dtype=rows.dtype)
+    row_map.bind(RowFormat(rows.dtype, rows.shape[1], is_sparse(rows))).write(rows, Z, 1)
+    return Z
+
+
 def relative_error(row_map: RowMap, rows: Rows, size: int, K: Real) -> float:
     """Return ‖Z Zᵀ − K‖_F / ‖K‖_F on the rows, both divided by the largest entry of K first.
 
     Rows of large norm are scaled down first, where they are so few that no other row would count.
     """
-    Z = np.empty((rows.shape[0], size), dtype=rows.dtype)
-    row_map.bind(RowFormat(rows.dtype, rows.shape[1], is_sparse(rows))).write(rows, Z, 1)
+    Z = features_of_few(row_map, rows, size)
     largest = float(np.max(np.abs(K)))
     if largest == 0:
         return float(np.linalg.norm(Z))
