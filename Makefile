@@ -34,7 +34,7 @@ help:
 	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
 	@echo "make test    build, then run the linters, the tests and the documentation's examples"
 	@echo "make lint    run the linters, the type checker and the layer contract only"
-	@echo "make sanitize  run the tests of the compiled module under the address and undefined sanitizers"
+	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
 	@echo "make bench   build, then measure against other libraries and the machine's limits"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
