@@ -8,19 +8,33 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find native src/powersketch \
     -type f -not -path '*/__pycache__/*' -not -name '.*' 2>/dev/null)
 
 NATIVE_TEST := build/native_tests/same_bits
-NATIVE_TEST_FLAGS := -std=c++17 -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all \
-    -ffp-contract=off -fno-math-errno -fno-strict-aliasing -Wall -Wextra -Wno-psabi -DPOWERSKETCH_X86
+NATIVE_TEST_FLAGS := -std=c++17 -O1 -g1 -fPIC -fsanitize=address,undefined \
+    -fno-sanitize-recover=all -ffp-contract=off -fno-math-errno -fno-strict-aliasing -Wall -Wextra -Wno-psabi -DPOWERSKETCH_X86
+
+NANOBIND = $(shell $(BIN)/python -c 'import nanobind, os; print(os.path.dirname(nanobind.__file__))')
+PYTHON_FLAGS = -I$(NANOBIND)/include -I$(NANOBIND)/ext/robin_map/include -fvisibility=hidden \
+    -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+
+# The module as Python imports it, with the sanitizers; it takes the place of the installed one.
+SANITIZED := build/sanitized/_native.so
+SANITIZED_PARTS := $(addprefix build/native_tests/,bindings.o dispatch.o thread_pool.o isa_baseline.o \
+    isa_avx2.o isa_avx512.o) build/sanitized/nanobind.o
+SANITIZED_TESTS := tests/native/test_bad_arguments.py tests/native/test_compiled.py \
+    tests/given_arrays/test_given_arrays.py
+# Long rows and whole estimators would take minutes more, and no other line of C++.
+SANITIZED_CHOICE := not large_rows and not entry and not entries
 
 # The linters and the compiler can work at the same time.
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint sanitize bench clean
 
 help:
 	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
 	@echo "make test    build, then run the linters, the tests and the documentation's examples"
 	@echo "make lint    run the linters, the type checker and the layer contract only"
+	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
 	@echo "make bench   build, then measure against other libraries and the machine's limits"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
@@ -28,7 +42,7 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
-test: lint $(NATIVE_TEST)
+test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q tests
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs powersketch
@@ -47,6 +61,23 @@ build/native_tests/%.o: native/%.cpp $(wildcard native/*.hpp)
 
 $(NATIVE_TEST): $(addprefix build/native_tests/,tests/same_bits.o isa_baseline.o isa_avx2.o isa_avx512.o)
 	$(CXX) $(NATIVE_TEST_FLAGS) $^ -o $@
+
+# Python itself has no sanitizers, so that their library has to be loaded before it.
+sanitize: $(VENV)/.installed $(SANITIZED)
+	LD_PRELOAD="$(foreach library,libasan.so libstdc++.so.6,$(shell $(CXX) -print-file-name=$(library)))" \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1 \
+	    PYTHONPATH=tests/native/sanitized POWERSKETCH_SANITIZED=$(SANITIZED) \
+	    $(BIN)/python -m pytest -q -s -k '$(SANITIZED_CHOICE)' $(SANITIZED_TESTS)
+
+build/native_tests/bindings.o: NATIVE_TEST_FLAGS += $(PYTHON_FLAGS)
+build/native_tests/bindings.o: | $(VENV)/.build-tools
+
+build/sanitized/nanobind.o: $(VENV)/.build-tools
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 -fPIC -fno-strict-aliasing $(PYTHON_FLAGS) -c $(NANOBIND)/src/nb_combined.cpp -o $@
+
+$(SANITIZED): $(SANITIZED_PARTS)
+	$(CXX) -shared -fsanitize=address,undefined -pthread $^ -o $@
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py

@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -43,14 +47,25 @@ template <class I> void require_below(const I *values, std::size_t count, std::s
     require(count == 0 || largest < bound, "an index lies outside the array it points into");
 }
 
+// Kernels read rows after they have written others, so that `out` may share no byte with them.
+template <class A, class B> void require_apart(const A &input, const B &out) {
+    const auto *in = reinterpret_cast<const char *>(input.data());
+    const auto *to = reinterpret_cast<const char *>(out.data());
+    const std::less_equal<const char *> before;
+    require(input.size() == 0 || out.size() == 0 || before(in + input.nbytes(), to) ||
+                before(to + out.nbytes(), in),
+            "out shares memory with an array that is read");
+}
+
 template <class T> Rows<const T> rows_of(const Matrix<T> &X) { return {X.data(), X.shape(1)}; }
 template <class T> Rows<T> rows_of(const Output<T> &out) { return {out.data(), out.shape(1)}; }
+
+std::size_t divided_up(std::size_t n, std::size_t divisor) { return n / divisor + (n % divisor != 0); }
 
 // Whole groups of lanes on every instruction set and enough rows to outweigh a wake-up, but no
 // idle thread where rows are few.
 std::size_t chunk_rows(std::size_t rows, std::size_t threads) {
-    const std::size_t share = (rows + threads - 1) / threads;
-    return share < 32 ? share : 32;
+    return std::min(divided_up(rows, threads), std::size_t(32));
 }
 
 // body(begin, end, workspace) over all rows, without the GIL.
@@ -60,8 +75,10 @@ void for_rows(std::size_t rows, std::size_t threads, std::size_t workspace_bytes
     if (rows == 0)
         return;
     nb::gil_scoped_release released;
-    const std::size_t size = chunk_rows(rows, threads);
-    const std::size_t chunks = (rows + size - 1) / size, share = (chunks + threads - 1) / threads;
+    threads = std::min(threads, most_threads());
+    const std::size_t size = chunk_rows(rows, threads), chunks = divided_up(rows, size);
+    threads = std::min(threads, chunks);
+    const std::size_t share = divided_up(chunks, threads);
     // Chunks that run at the same time lie far apart: the system hands out memory in large pages,
     // and a thread must wait for a page that another one has just touched first.
     parallel_for(share * threads, threads, [&](std::size_t turn) {
@@ -101,6 +118,7 @@ template <class T> void fwht(Matrix<T> X, Output<T> out, std::size_t threads) {
     const std::size_t padded = out.shape(1);
     require(is_power_of_two(padded) && X.shape(1) <= padded && X.shape(0) == out.shape(0),
             "fwht: out must have as many rows as X and a power of two columns, no fewer than X");
+    require_apart(X, out);
     const auto &kernels = kernels_for<T>();
     for_rows(X.shape(0), threads, kernels.transform_workspace(padded),
              [&](std::size_t begin, std::size_t end, char *workspace) {
@@ -124,6 +142,7 @@ void srht(Matrix<T> X, Vector<T> signs, Vector<std::int32_t> indices, std::size_
           double scale, Output<T> out, std::size_t threads) {
     const auto plan = srht_plan<T>(X.shape(1), signs, indices, padded, scale);
     require(out.shape(0) == X.shape(0) && out.shape(1) == plan.size, "srht: wrong shape of out");
+    require_apart(X, out);
     const auto &kernels = kernels_for<T>();
     for_rows(X.shape(0), threads, kernels.srht_workspace(plan),
              [&](std::size_t begin, std::size_t end, char *workspace) {
@@ -139,6 +158,7 @@ void srht_sparse(Vector<T> values, Vector<I> columns, Vector<std::int64_t> indpt
     const auto plan = srht_plan<T>(signs.shape(0), signs, indices, padded, scale);
     const auto input = csr.rows(plan.columns);
     require(out.shape(0) == csr.count() && out.shape(1) == plan.size, "srht: wrong shape of out");
+    require_apart(values, out);
     for_rows(csr.count(), threads, kernels_for<T>().srht_sparse_workspace(plan),
              [&, &kernel = sparse_kernels_for<T, I>().srht](std::size_t begin, std::size_t end,
                                                            char *workspace) {
@@ -185,6 +205,7 @@ void sorf(Matrix<T> X, Array<const T, 3> diagonals, Vector<std::int32_t> indices
     const SorfCall<T> call(X.shape(1), diagonals, indices, scales);
     require(out.shape(0) == X.shape(0) && out.shape(1) == indices.shape(0),
             "sorf: wrong shape of out");
+    require_apart(X, out);
     const auto &kernels = kernels_for<T>();
     for_rows(X.shape(0), threads, kernels.sorf_workspace(call.plan),
              [&](std::size_t begin, std::size_t end, char *workspace) {
@@ -198,6 +219,7 @@ void fourier(Matrix<T> X, Array<const T, 3> diagonals, Vector<std::int32_t> indi
     const SorfCall<T> call(X.shape(1), diagonals, indices, scales);
     require(out.shape(0) == X.shape(0) && out.shape(1) == 2 * indices.shape(0),
             "fourier: wrong shape of out");
+    require_apart(X, out);
     const auto &kernels = kernels_for<T>();
     for_rows(X.shape(0), threads, kernels.sorf_workspace(call.plan),
              [&](std::size_t begin, std::size_t end, char *workspace) {
@@ -227,6 +249,8 @@ void tensor_srht(Matrix<T> A, Matrix<T> B, Vector<T> signs_first, Vector<T> sign
     require(B.shape(0) == A.shape(0) && B.shape(1) == columns && columns <= plan.length &&
                 out.shape(0) == A.shape(0) && out.shape(1) == size,
             "tensor_srht: wrong shapes");
+    require_apart(A, out);
+    require_apart(B, out);
     const auto &kernels = kernels_for<T>();
     for_rows(A.shape(0), threads, kernels.pair_workspace(plan, size),
              [&](std::size_t begin, std::size_t end, char *workspace) {
@@ -246,6 +270,7 @@ void scatter(Matrix<T> X, Vector<std::int32_t> table, std::size_t sparsity, doub
     const ScatterPlan<T> plan{X.shape(1), out.shape(1), sparsity, table.data(), 0, T(scale)};
     require(table.shape(0) == plan.columns * sparsity && out.shape(0) == X.shape(0),
             "scatter: wrong shape of table or out");
+    require_apart(X, out);
     require_below(table.data(), table.shape(0), 2 * plan.size);
     const auto &kernels = kernels_for<T>();
     for_rows(X.shape(0), threads, kernels.scatter_workspace(plan),
@@ -259,6 +284,7 @@ void scatter_csr(const ScatterPlan<T> &plan, const Csr<T, I> &csr, const Output<
                  std::size_t threads) {
     const auto input = csr.rows(plan.columns);
     require(out.shape(0) == csr.count(), "scatter: wrong shape of out");
+    require_apart(csr.values, out);
     for_rows(csr.count(), threads, 0,
              [&, &kernel = sparse_kernels_for<T, I>().scatter](std::size_t begin, std::size_t end,
                                                               char *) {
@@ -271,6 +297,7 @@ void scatter_sparse(Vector<T> values, Vector<I> columns, Vector<std::int64_t> in
                     Vector<std::int32_t> table, std::size_t sparsity, double scale, Output<T> out,
                     std::size_t threads) {
     require_copies(sparsity);
+    require(table.shape(0) % sparsity == 0, "scatter: the table has `sparsity` targets per column");
     const ScatterPlan<T> plan{table.shape(0) / sparsity, out.shape(1), sparsity, table.data(), 0,
                               T(scale)};
     require_below(table.data(), table.shape(0), 2 * plan.size);
@@ -282,7 +309,8 @@ void scatter_sparse_hashed(Vector<T> values, Vector<I> columns, Vector<std::int6
                            std::size_t column_count, std::uint64_t key, std::size_t sparsity,
                            double scale, Output<T> out, std::size_t threads) {
     require_copies(sparsity);
-    require(sparsity <= out.shape(1), "scatter: sparsity must not exceed the number of outputs");
+    require(sparsity <= out.shape(1) && out.shape(1) <= (std::size_t(1) << 31),
+            "scatter: there must be at least as many outputs as copies, and at most 2**31");
     const ScatterPlan<T> plan{column_count, out.shape(1), sparsity, nullptr, key, T(scale)};
     scatter_csr<T, I>(plan, {values, columns, indptr}, out, threads);
 }
@@ -319,6 +347,8 @@ template <class T> void product(Matrix<T> X, Matrix<T> matrix, Output<T> out, st
     require(matrix.shape(0) == X.shape(1) && out.shape(0) == X.shape(0) &&
                 out.shape(1) == matrix.shape(1),
             "product: wrong shapes");
+    require_apart(X, out);
+    require_apart(matrix, out);
     const auto &kernels = kernels_for<T>();
     for_rows(X.shape(0), threads, 0, [&](std::size_t begin, std::size_t end, char *) {
         kernels.product(X.shape(1), out.shape(1), matrix.data(), rows_of<T>(X), rows_of<T>(out),
@@ -333,6 +363,8 @@ void product_sparse(Vector<T> values, Vector<I> columns, Vector<std::int64_t> in
     const auto input = csr.rows(matrix.shape(0));
     require(out.shape(0) == csr.count() && out.shape(1) == matrix.shape(1),
             "product: wrong shapes");
+    require_apart(values, out);
+    require_apart(matrix, out);
     for_rows(csr.count(), threads, 0,
              [&, &kernel = sparse_kernels_for<T, I>().product](std::size_t begin, std::size_t end,
                                                               char *) {
@@ -346,6 +378,7 @@ void gaussian_values(Matrix<double> products, Vector<double> left, Vector<double
     require(left.shape(0) == products.shape(0) && right.shape(0) == products.shape(1) &&
                 out.shape(0) == products.shape(0) && out.shape(1) == products.shape(1),
             "gaussian_values: wrong shapes");
+    require_apart(products, out);
     const auto &kernels = kernels_for<T>();
     for_rows(products.shape(0), threads, 0, [&](std::size_t begin, std::size_t end, char *) {
         kernels.gaussian(products.shape(1), gamma, rows_of<double>(products), left.data(),
@@ -379,10 +412,11 @@ template <class T> class PowerChain {
         if (leaf_signs.shape(0))
             set_srht(columns, padded, leaf_signs, leaf_indices, leaf_scale);
         else if (leaf_table.shape(0))
-            set_scatter(columns, leaf_table.shape(1), leaf_scale, leaf_size);
+            set_scatter(columns, leaf_table, leaf_scale, leaf_size);
         set_program(steps, outputs, registers);
         plan_.preserve_norms = preserve_norms;
     }
+    PowerChain(const PowerChain &) = delete; // the plan points into it
 
     bool apply(Matrix<T> X, Vector<T> row_scale, Vector<T> row_shift, Matrix<double> block_scales,
                Output<T> out, std::size_t threads) const {
@@ -393,6 +427,8 @@ template <class T> class PowerChain {
                     block_scales.shape(1) == plan_.output_count && out.shape(0) == rows &&
                     out.shape(1) >= width_,
                 "PowerChain: wrong shapes");
+        require_apart(X, out);
+        require_apart(block_scales, out);
         const ChainRows<T> work{rows_of<T>(X), row_scale.data(), row_shift.data(),
                                 block_scales.data(), rows_of<T>(out)};
         const auto &kernels = kernels_for<T>();
@@ -430,9 +466,11 @@ template <class T> class PowerChain {
                 "PowerChain: the leaf samples leaf_length rows");
     }
 
-    void set_scatter(std::size_t columns, std::size_t copies, double scale, std::size_t size) {
+    void set_scatter(std::size_t columns, const Matrix<std::int32_t> &table, double scale,
+                     std::size_t size) {
+        const std::size_t copies = table.shape(1);
         require_copies(copies);
-        require(leaf_table_.size() == columns * copies && size >= 1 && size <= plan_.leaf_length,
+        require(table.shape(0) == columns && size >= 1 && size <= plan_.leaf_length,
                 "PowerChain: the leaf's table has one row per column and at most leaf_length buckets");
         require_below(leaf_table_.data(), leaf_table_.size(), 2 * size);
         plan_.leaf = Leaf::scatter;
@@ -498,6 +536,7 @@ template <class T> class PowerChain {
     std::size_t width_ = 0;
 };
 
+#include "sparse_structure.hpp"
 #include "tensor_sketch_binding.hpp"
 
 template <class T> void bind_dense(nb::module_ &m, const char *chain_name) {
@@ -571,6 +610,10 @@ NB_MODULE(_native, m) {
     m.def("instruction_set", [] { return std::string(instruction_set().name); });
     m.def("select_instruction_set", select_instruction_set, "name"_a);
     m.def("add_peak", add_peak);
+    m.def("row_structure", row_structure<std::int32_t>, "indptr"_a.noconvert(),
+          "indices"_a.noconvert(), "bound"_a);
+    m.def("row_structure", row_structure<std::int64_t>, "indptr"_a.noconvert(),
+          "indices"_a.noconvert(), "bound"_a);
     bind_dense<float>(m, "PowerChain32");
     bind_dense<double>(m, "PowerChain64");
     bind_tensor_sketch<float>(m, "FourierTransform32", "TensorSketch32");

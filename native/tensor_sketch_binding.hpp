@@ -70,6 +70,8 @@ void convolve(Matrix<T> A, Matrix<T> B, const FourierTransform<T> &transform, Ou
     require(A.shape(1) == plan.length && B.shape(1) == plan.length && out.shape(1) == plan.length &&
                 B.shape(0) == A.shape(0) && out.shape(0) == A.shape(0),
             "convolve: wrong shapes");
+    require_apart(A, out);
+    require_apart(B, out);
     const auto &kernels = kernels_for<T>();
     for_rows(A.shape(0), threads, kernels.convolve_workspace(plan),
              [&](std::size_t begin, std::size_t end, char *workspace) {
@@ -91,8 +93,10 @@ template <class T> class TensorSketch {
         require(blocks.shape(1) == 3 && blocks.shape(0) == transforms_.size(),
                 "TensorSketch: blocks have 3 columns and one transform each");
         plan_ = {columns, nullptr, blocks.shape(0), 1, preserve_norms};
-        for (std::size_t b = 0; b < blocks.shape(0); ++b)
+        for (std::size_t b = 0; b < blocks.shape(0); ++b) {
+            require(transforms_[b] != nullptr, "TensorSketch: a block has no transform");
             add_block(blocks.data() + 3 * b, transforms_[b]->plan());
+        }
         std::size_t degrees = 0, shift_count = 0;
         for (const TensorBlock<T> &block : blocks_) {
             degrees += block.degree;
@@ -101,8 +105,11 @@ template <class T> class TensorSketch {
         require(keys_.size() == degrees, "TensorSketch: one key for every CountSketch is needed");
         require(shifts_.empty() || shifts_.size() == shift_count,
                 "TensorSketch: shifts must be empty or have the CountSketches' lengths");
-        if (tabulated)
+        if (tabulated) {
+            require(!degrees || columns <= tables_.max_size() / degrees,
+                    "TensorSketch: tables for so many columns fit no memory");
             tables_.resize(degrees * columns);
+        }
         point_blocks();
         plan_.blocks = blocks_.data();
     }
@@ -111,6 +118,7 @@ template <class T> class TensorSketch {
     bool apply(Matrix<T> X, Vector<T> row_scale, Vector<T> row_shift, Matrix<double> block_scales,
                Output<T> out, std::size_t threads) const {
         require(X.shape(1) == plan_.columns, "TensorSketch: wrong shapes");
+        require_apart(X, out);
         const auto work =
             checked(X.shape(0), row_scale, row_shift, block_scales, out, rows_of<T>(X));
         return run(X.shape(0), threads,
@@ -126,6 +134,7 @@ template <class T> class TensorSketch {
                       Output<T> out, std::size_t threads) const {
         const Csr<T, I> csr{values, columns, indptr};
         const auto input = csr.rows(plan_.columns);
+        require_apart(values, out);
         const auto work =
             checked(csr.count(), row_scale, row_shift, block_scales, out, {nullptr, 0});
         return run(csr.count(), threads,
@@ -172,6 +181,7 @@ template <class T> class TensorSketch {
                     block_scales.shape(0) == rows && block_scales.shape(1) == plan_.block_count &&
                     out.shape(0) == rows && out.shape(1) >= width_,
                 "TensorSketch: wrong shapes");
+        require_apart(block_scales, out);
         return {input, row_scale.data(), shifts_.empty() ? nullptr : row_shift.data(),
                 block_scales.data(), rows_of<T>(out)};
     }

@@ -1,5 +1,6 @@
 #include "thread_pool.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -54,18 +56,28 @@ struct Loop {
 
 class Pool {
   public:
+    // Helpers that the system gives no thread for are missed by nobody: the caller works, too.
     void invite(const std::shared_ptr<Loop> &loop, std::size_t helpers) {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
-            for (; workers_ < helpers; ++workers_)
-                std::thread([this] { serve(); }).detach();
-            for (std::size_t i = 0; i < helpers; ++i)
+            while (workers_ < helpers && add_worker())
+                ++workers_;
+            for (std::size_t i = 0; i < std::min(helpers, workers_); ++i)
                 invitations_.push_back(loop);
         }
         available_.notify_all();
     }
 
   private:
+    bool add_worker() {
+        try {
+            std::thread([this] { serve(); }).detach();
+        } catch (const std::system_error &) {
+            return false;
+        }
+        return true;
+    }
+
     void serve() {
         for (;;) {
             std::unique_lock<std::mutex> lock(mutex_);
@@ -113,10 +125,14 @@ struct Workspace {
 
 } // namespace
 
+std::size_t most_threads() {
+    static const std::size_t most = 4 * std::max(std::thread::hardware_concurrency(), 1u);
+    return most;
+}
+
 void parallel_for(std::size_t chunks, std::size_t threads,
                   const std::function<void(std::size_t)> &body) {
-    if (threads > chunks)
-        threads = chunks;
+    threads = std::min({threads, chunks, most_threads()});
     if (threads <= 1) {
         for (std::size_t chunk = 0; chunk < chunks; ++chunk)
             body(chunk);

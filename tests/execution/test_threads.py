@@ -18,7 +18,7 @@ def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestThreadCount:
-    @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (2, 2), (7, 7)])
+    @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (2, 2), (4, 4)])
     def test_as_many_as_asked_for(self, n_jobs: int | None, threads: int) -> None:
         assert thread_count(n_jobs) == threads
 
@@ -26,6 +26,14 @@ class TestThreadCount:
         assert thread_count(-1) == cpu_count()
         assert thread_count(-2) == max(cpu_count() - 1, 1)
         assert thread_count(-10_000) == 1
+
+    @pytest.mark.parametrize("n_jobs", [10**4, 10**9, 2**63, 10**30])
+    def test_no_more_than_four_for_every_processor(self, n_jobs: int) -> None:
+        assert thread_count(n_jobs) == 4 * cpu_count()
+
+    @pytest.mark.parametrize("n_jobs", [-(10**9), -(2**63), -(10**30)])
+    def test_far_below_zero_is_one(self, n_jobs: int) -> None:
+        assert thread_count(n_jobs) == 1
 
     @pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("100000", None)])
     def test_all_is_limited_by_the_environment(
@@ -101,6 +109,17 @@ class TestOrderedMap:
     def test_several_threads_do_the_work(self) -> None:
         both = threading.Barrier(2, timeout=10.0)
         assert sorted(ordered_map(lambda _: both.wait(), range(2), 2)) == [0, 1]
+
+    def test_no_more_threads_than_tasks(self) -> None:
+        both = threading.Barrier(2, timeout=10.0)
+        before = threading.active_count()
+
+        def alive(_: int) -> int:
+            both.wait()
+            return threading.active_count()
+
+        assert max(ordered_map(alive, range(2), 1000)) <= before + 2
+        assert threading.active_count() == before
 
     @pytest.mark.parametrize("threads", [1, 2])
     def test_few_results_wait(self, threads: int) -> None:

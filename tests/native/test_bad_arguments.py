@@ -206,6 +206,73 @@ def test_bad_types_are_refused(kernel: str, changes: dict[str, Any]) -> None:
         call(kernel, **changes)
 
 
+def shared_outputs() -> list[tuple[str, str]]:
+    """Return every kernel with the names of the arrays that it reads while it writes `out`."""
+    read = ("X", "A", "B", "matrix", "values", "products")
+    return [
+        (kernel, name)
+        for kernel, arguments in GOOD.items()
+        if "out" in arguments
+        for name in read
+        if name in arguments
+    ]
+
+
+@pytest.mark.parametrize(("kernel", "name"), shared_outputs())
+def test_out_shares_no_memory_with_what_is_read(kernel: str, name: str) -> None:
+    given, out = GOOD[kernel][name], GOOD[kernel]["out"]
+    memory = np.ones(given.size + out.size)
+    inside = {
+        name: memory[: given.size].reshape(given.shape),
+        "out": memory[given.size - 1 :][: out.size].reshape(out.shape),
+    }
+    with pytest.raises(ValueError, match="out shares memory with an array that is read"):
+        call(kernel, **inside)
+    inside["out"] = memory[given.size :].reshape(out.shape)
+    call(kernel, **inside)
+
+
+@pytest.mark.parametrize("kernel", GOOD)
+def test_no_rows_at_all(kernel: str) -> None:
+    """Arrays without entries have no place in memory, and are nobody's neighbours."""
+    empty: dict[str, Any] = {}
+    for name, value in GOOD[kernel].items():
+        if name in (
+            "X",
+            "A",
+            "B",
+            "out",
+            "squares",
+            "dots",
+            "values",
+            "columns",
+            "products",
+            "left",
+        ):
+            empty[name] = value[:0]
+    if kernel in SPARSE:
+        empty["indptr"] = INDPTR[:1]
+    call(kernel, **empty)
+
+
+@pytest.mark.parametrize("size", [0, 4])
+@pytest.mark.parametrize("indptr", [[], [1, 4], [0, 3], [0, 5], [0, 3, 2, 4], [0, -1, 4]])
+def test_row_structure_needs_pointers_that_fit(indptr: list[int], size: int) -> None:
+    indices = np.arange(size, dtype=np.int32)
+    with pytest.raises(ValueError, match="the row pointers do not fit the indices"):
+        _native.row_structure(np.array(indptr, dtype=np.int64), indices, 9)
+
+
+def test_hashed_buckets_are_as_many_as_copies() -> None:
+    with pytest.raises(ValueError, match="at least as many outputs as copies"):
+        call("scatter_sparse_hashed", sparsity=SIZE + 1)
+
+
+def test_a_table_has_all_copies_of_a_column() -> None:
+    with pytest.raises(ValueError, match="targets per column"):
+        call("scatter_sparse", sparsity=2)
+
+
 def test_unknown_instruction_set_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'mmx' is not available here; use one of: baseline"):
         _native.select_instruction_set("mmx")
@@ -469,6 +536,8 @@ class TestTensorSketch:
             {"blocks": SPEC.blocks + np.array([0, 1, 0], dtype=np.int32)},
             {"blocks": SPEC.blocks - np.array([0, 0, 3], dtype=np.int32)},
             {"transforms": []},
+            {"transforms": [None] * 3},
+            {"columns": 2**61 + 1},  # as many tables would wrap around to a few entries
             {"keys": SPEC.keys[1:]},
             {"shifts": np.ones(3)},
         ],

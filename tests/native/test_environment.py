@@ -56,6 +56,44 @@ assert np.array_equal(transform(0)[0], expected)
 print("survived")
 """
 
+THREADS = """
+import os
+import numpy as np
+from powersketch import native
+
+X = np.random.default_rng(0).normal(size=(20_000, 64))
+expected = native.fwht(X, 64, threads=1)
+TASKS = "/proc/self/task"
+
+def threads_after(rows, threads):
+    assert np.array_equal(native.fwht(X[:rows], 64, threads=threads), expected[:rows])
+    return len(os.listdir(TASKS)) if os.path.isdir(TASKS) else 1
+
+before = threads_after(2, 1)
+assert threads_after(2, 150) <= before + 1, "two rows are shared by two threads"
+most = before + 4 * os.cpu_count() - 1
+assert threads_after(20_000, 2_000) <= most, "no more than four threads for every processor"
+assert threads_after(20_000, 2**64 - 1) <= most
+print("few threads")
+"""
+NO_THREADS = """
+import os
+import resource
+import numpy as np
+from powersketch import native
+
+X = np.random.default_rng(0).normal(size=(2_000, 64))
+expected = native.fwht(X, 64, threads=1)
+if os.path.isfile("/proc/self/statm"):
+    with open("/proc/self/statm") as pages:
+        size = int(pages.read().split()[0]) * resource.getpagesize()
+    # Enough for the result, and less than the stack of a thread.
+    resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), resource.RLIM_INFINITY))
+for _ in range(3):
+    assert np.array_equal(native.fwht(X, 64, threads=4), expected)
+print("without threads")
+"""
+
 
 def run(script: str, simd: str | None = None) -> subprocess.CompletedProcess[str]:
     environment = {name: os.environ[name] for name in os.environ if name != "POWERSKETCH_SIMD"}
@@ -101,3 +139,13 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 
 def test_threads_work_in_a_forked_process_after_the_parent_used_them() -> None:
     assert output(FORK) == "survived"
+
+
+def test_threads_are_no_more_than_the_work_and_the_processors_need() -> None:
+    finished = run(THREADS)
+    assert finished.stdout.strip() == "few threads", finished.stderr
+
+
+def test_work_is_done_where_the_system_gives_no_thread() -> None:
+    finished = run(NO_THREADS)
+    assert finished.stdout.strip() == "without threads", finished.stderr

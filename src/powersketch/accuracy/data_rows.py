@@ -8,10 +8,10 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.given_arrays import checked_rows
 from powersketch.kernels import Kernel
 from powersketch.native import Rows
 
@@ -39,7 +39,7 @@ class DataRows:
     @classmethod
     def of(cls, X: Any, *, fewest: int = 1) -> DataRows:
         """Return the rows, or say what is wrong with them."""
-        matrix = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+        matrix = checked_rows(X)
         if matrix.shape[0] < fewest:
             raise InputError(
                 f"X has {matrix.shape[0]} row; at least {fewest} are needed, because errors are "

@@ -23,6 +23,7 @@ from powersketch.accuracy.spectral import check_alpha_is_felt
 from powersketch.accuracy.traces import MOST_PRODUCTS, ridge_trace, student_error
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible, thread_count
+from powersketch.given_arrays import sound_array
 from powersketch.kernels import Kernel
 from powersketch.parameters import checked_positive
 from powersketch.random_streams import RandomStreams, seed_from
@@ -134,6 +135,7 @@ def _checked_features(source: Any, X: Any) -> Float64:
             f"X is given and source is a {type(source).__name__}; rows go with a kernel or a "
             "fitted feature map: leave X out, or pass one of these."
         )
+    source = sound_array("source", source)
     Z: Float64 = check_array(source, dtype=np.float64, input_name="source")
     return Z
 

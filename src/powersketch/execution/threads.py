@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 from powersketch.exceptions import InputError, InputTypeError
@@ -22,10 +22,15 @@ Result = TypeVar("Result")
 
 # So many results per thread may wait for the one that is asked for next.
 _AHEAD = 2
+_THREADS_PER_PROCESSOR = 4
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return scikit-learn's meaning of `n_jobs`; "all" is limited by OMP_NUM_THREADS if set."""
+    """Return scikit-learn's meaning of `n_jobs`; "all" is limited by OMP_NUM_THREADS if set.
+
+    However many are asked for, there are at most four for every processor: more would only take
+    turns, and a system has no room for thousands. Results are the same for any number.
+    """
     if n_jobs is not None and (
         isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral)
     ):
@@ -40,6 +45,9 @@ def thread_count(n_jobs: int | None) -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "")
     if n_jobs is not None and n_jobs < 0 and limit.isdigit() and int(limit) > 0:
         threads = min(threads, int(limit))
+    # The processors are only counted where it matters, because that takes time.
+    if threads > _THREADS_PER_PROCESSOR:
+        threads = min(threads, _THREADS_PER_PROCESSOR * cpu_count())
     return threads
 
 

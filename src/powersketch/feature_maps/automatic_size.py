@@ -10,7 +10,7 @@ from powersketch.execution import Progress
 from powersketch.feature_maps.batches import transform_rows
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows
+from powersketch.native import LARGEST_LENGTH, Real, Rows
 from powersketch.parameters import checked_fraction, checked_integer
 
 
@@ -41,6 +41,8 @@ def checked_size(n_components: Any, eps: Any) -> int | None:
         return None
     remedy = "100 is the default, and 'auto' together with eps chooses it"
     size = checked_integer("n_components", n_components, 1, remedy=remedy)
+    if size > LARGEST_LENGTH:
+        checked_integer("n_components", size, 1, LARGEST_LENGTH, remedy=remedy)
     if eps is not None:
         raise InputError(
             f"eps={eps!r} has no meaning with n_components={size}; "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
@@ -16,8 +16,9 @@ from powersketch.feature_maps.outliers import without_outliers
 from powersketch.feature_maps.range_checks import check_range
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.stacked import StackedMap
+from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows, is_sparse, padded_length
+from powersketch.native import LARGEST_LENGTH, Real, Rows, is_sparse, padded_length
 from powersketch.parameters import checked_integer, checked_truth, one_of
 from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams, seed_from
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 # In shorter vectors, all products that a few features take can vanish.
 _SHORTEST_INTERNAL = 16
-_ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -74,7 +74,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_shared_parameters()
         self._check_kernel_parameters()
         given = X
-        X = _without_duplicates(check_array(X, **_ACCEPTED, estimator=self, input_name="X"))
+        X = _without_duplicates(checked_rows(X, estimator=self))
         X = without_outliers(X)
         seed = seed_from(self.random_state)
         size, certificate = self._chosen_size(X, seed)
@@ -108,7 +108,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         threads = thread_count(self.n_jobs)
         # Whether all entries are finite, the norms of the rows will tell.
-        X = validate_data(self, X, **_ACCEPTED, reset=False, ensure_all_finite=False)
+        X = sound_array("X", X)
+        X = validate_data(self, X, **REAL_ROWS, reset=False, ensure_all_finite=False)
         X = _without_duplicates(X)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         Z, strangeness = transform_rows(
@@ -218,6 +219,7 @@ def _internal_length(internal_components: Any, n_components: int) -> int:
         "internal_components",
         internal_components,
         n_components,
+        LARGEST_LENGTH,
         remedy=f"it may not be smaller than n_components={n_components}, None is the default",
     )
     return padded_length(internal)

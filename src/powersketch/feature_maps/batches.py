@@ -40,6 +40,14 @@ def contiguous_batches(X: Rows, rows: int) -> Iterator[tuple[slice, Rows]]:
         yield part, block if is_sparse(X) else np.require(block, requirements=["C", "A"])
 
 
+def dense_parts(X: Rows) -> Iterator[tuple[slice, Real]]:
+    """Yield slices of the rows and the rows themselves, dense: a few MiB, or one row, at a time."""
+    step = max(_BATCH_BYTES // (max(X.shape[1], 1) * X.dtype.itemsize), 1)
+    for start in range(0, X.shape[0], step):
+        part = slice(start, min(start + step, X.shape[0]))
+        yield part, X[part].toarray() if is_sparse(X) else X[part]
+
+
 def entry_variance(X: Rows) -> float:
     """Return the variance of all entries of X in two passes, the same bits on every machine."""
     ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]

@@ -9,13 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.feature_maps.batches import dense_parts
 from powersketch.feature_maps.gaussian_expansion import CentredRows
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import StructuredNormal
-
-_DENSE_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +53,7 @@ class BoundFourierMap:
         self.map.rows.squared_norms(X, threads)  # refuses what is not finite
         frequencies = self.map.frequencies
         scale, used = 1.0 / math.sqrt(frequencies.size), 2 * frequencies.size
-        step = max(_DENSE_BYTES // (X.shape[1] * X.dtype.itemsize), 1)
-        for start in range(0, X.shape[0], step):
-            part = slice(start, start + step)
-            dense = X[part].toarray() if is_sparse(X) else X[part]
+        for part, dense in dense_parts(X):
             # The kernel does not change with the origin, and short rows have small phases.
             centred = dense - self.centre
             out[part, :used] = frequencies.fourier(centred, scale, threads=threads)

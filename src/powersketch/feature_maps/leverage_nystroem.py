@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.accuracy import Certificate
 from powersketch.accuracy.growth import grown_size
@@ -19,12 +19,12 @@ from powersketch.feature_maps.automatic_size import checked_size
 from powersketch.feature_maps.base import resolved_gamma
 from powersketch.feature_maps.leverage_scores import SCORES
 from powersketch.feature_maps.nystroem_features import NystroemFeatures
+from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.parameters import checked_non_negative, checked_positive, one_of
 from powersketch.random_streams import RandomStreams, seed_from
 
-_ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _MOST_MEASURED = 3000
 # So few rows are all measured, and the certificate is about these only.
 _FEWEST_DIVIDED = 400
@@ -172,7 +172,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         del y
         self._check_parameters()
         given = X
-        X = check_array(X, **_ACCEPTED, estimator=self, input_name="X")
+        X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
         kernel = Gaussian(_scale_gamma(X)) if self.kernel is None else self.kernel
         drawn, certificate = self._chosen(kernel, X, RandomStreams(seed, "leverage_nystroem"))
@@ -203,7 +203,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         threads = thread_count(self.n_jobs)
-        X = validate_data(self, X, **_ACCEPTED, reset=False)
+        X = self._checked_new_rows(X)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         return self._features.transform(X, threads, progress)
 
@@ -222,7 +222,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         values = self._features.columns(thread_count(self.n_jobs))
-        return lambda X: values(validate_data(self, X, **_ACCEPTED, reset=False))
+        return lambda X: values(self._checked_new_rows(X))
 
     @property
     def factor_(self) -> Real:
@@ -235,6 +235,9 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _checked_new_rows(self, X: Any) -> Rows:
+        return validate_data(self, sound_array("X", X), **REAL_ROWS, reset=False)
 
     @property
     def _n_features_out(self) -> int:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from powersketch.feature_maps.augmented_rows import AugmentedRows
+from powersketch.feature_maps.batches import dense_parts
 from powersketch.feature_maps.row_checks import check_norms, check_values
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat, Scaled
@@ -54,15 +56,14 @@ class RandomActivations:
 
 
 def augmented(X: Rows, rows: AugmentedRows) -> Rows:
-    """Return x̃ of every row; sparse rows are made dense only if they have a constant."""
-    root = X.dtype.type(rows.root_gamma)
+    """Return x̃ of every row, sparse if the rows are."""
+    scaled = X * X.dtype.type(rows.root_gamma)
     if not rows.extra_columns:
-        return X * root
-    dense = X.toarray() if is_sparse(X) else X
-    longer = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
-    longer[:, :-1] = dense * root
-    longer[:, -1] = rows.root_coef0
-    return longer
+        return scaled
+    constant = np.full((X.shape[0], 1), rows.root_coef0, dtype=X.dtype)
+    if is_sparse(X):
+        return sp.hstack([scaled, sp.csr_array(constant)], format="csr")
+    return np.hstack([scaled, constant])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +120,7 @@ class RandomTangent:
         """Write the features of the rows X into `out`."""
         steps = np.empty((X.shape[0], self.steps.neurons.size), dtype=out.dtype)
         self.steps.write(X, steps, threads)
-        inputs = augmented(X, self.steps.rows)
-        if self.leaf is not None:
-            inputs = self.leaf.apply(inputs, threads=threads)
-        elif is_sparse(inputs):
-            inputs = inputs.toarray()
+        inputs = self._leaves(X, threads)
         root, shared = math.sqrt(self.weight), self.pair.size
         out[:, :shared] = root * self.pair.apply(inputs, steps, threads=threads)
         if self.values is not None:
@@ -133,3 +130,15 @@ class RandomTangent:
             block[:] = root * values
         if self.constant:
             out[:, -1] = self.constant
+
+    def _leaves(self, X: Rows, threads: int) -> Real:
+        """Return x̃ of every row, dense and no longer than the features."""
+        inputs = augmented(X, self.steps.rows)
+        if self.leaf is None:
+            dense: Real = inputs.toarray() if is_sparse(inputs) else inputs
+            return dense
+        if inputs.shape[1] == X.shape[1]:
+            return self.leaf.apply(inputs, threads=threads)
+        # With a constant, sparse rows give the very bits of dense ones.
+        parts = [self.leaf.apply(dense, threads=threads) for _, dense in dense_parts(inputs)]
+        return np.concatenate(parts)

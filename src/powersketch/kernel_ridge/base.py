@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.execution import Progress
+from powersketch.given_arrays import REAL_ROWS, sound_array
 from powersketch.kernel_ridge.choice import Budget, chosen_map
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.exact_mode import exact_solution
@@ -136,9 +137,7 @@ class SketchedRidge(RidgeSettings):
         return values
 
     def _checked_new_rows(self, X: Any) -> Any:
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        return validate_data(self, sound_array("X", X), **REAL_ROWS, reset=False)
 
     def _fitted_map(self, rows: TrainingRows, seed: int) -> dict[str, Any]:
         """Return the fitted map and, if it was chosen, why."""

@@ -13,9 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from powersketch.exceptions import InputError
+from powersketch.given_arrays import checked_rows, sound_array
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.primal import TrainingRows
-from powersketch.kernel_ridge.targets import check_some_weight, checked_rows, checked_weights
+from powersketch.kernel_ridge.targets import check_some_weight, checked_weights
 from powersketch.kernels import Kernel
 
 
@@ -206,7 +207,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
                 "for every row."
             )
         rows = checked_rows(X, estimator=self)
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(sound_array("y", y), warn=True)
         check_consistent_length(rows, labels)
         check_classification_targets(labels)
         return rows, labels

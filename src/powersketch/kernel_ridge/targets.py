@@ -10,17 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
 from powersketch.exceptions import InputError
-
-
-def checked_rows(X: Any, *, estimator: Any = None) -> Any:
-    """Return finite float32 or float64 rows, dense or CSR."""
-    return check_array(
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        input_name="X",
-        estimator=estimator,
-    )
+from powersketch.given_arrays import checked_rows, sound_array
 
 
 def checked_targets(X: Any, y: Any, *, estimator: Any = None) -> tuple[Any, NDArray[np.float64]]:
@@ -32,7 +22,7 @@ def checked_targets(X: Any, y: Any, *, estimator: Any = None) -> tuple[Any, NDAr
         )
     X = checked_rows(X, estimator=estimator)
     targets = check_array(
-        y,
+        sound_array("y", y),
         ensure_2d=False,
         allow_nd=True,
         dtype=np.float64,
@@ -55,7 +45,7 @@ def checked_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(X.shape[0], sample_weight)
     weights: NDArray[np.float64] = check_array(
-        sample_weight,
+        sound_array("sample_weight", sample_weight),
         ensure_2d=False,
         allow_nd=True,
         dtype=np.float64,

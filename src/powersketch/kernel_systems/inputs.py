@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_array
 
+from powersketch import given_arrays
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels import Kernel
 from powersketch.native import Rows, is_sparse
@@ -19,7 +19,7 @@ _SMALLEST_TOLERANCE = 1e-15
 
 def checked_rows(X: Any) -> Rows:
     """Return finite float32 or float64 rows, dense or CSR with every entry stored once."""
-    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="X")
+    X = given_arrays.checked_rows(X)
     if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -57,7 +57,7 @@ def checked_targets(y: Any, rows: int) -> NDArray[np.float64]:
     """Return right-hand sides of shape (n,) or (n, t) in float64, or say what is wrong."""
     if sparse.issparse(y):
         raise InputTypeError("y is sparse; allowed is a dense array: use y.toarray().")
-    targets = np.asarray(y)
+    targets = np.asarray(given_arrays.sound_array("y", y))
     if targets.dtype.kind not in "biuf":
         raise InputTypeError(
             f"y has dtype {targets.dtype}; allowed are real numbers: convert with y.astype(float)."

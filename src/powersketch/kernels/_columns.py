@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from powersketch.given_arrays import sound_array
 from powersketch.kernels._rows import Rows, float64_block
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class KernelColumns:
             self._right = self._prepare(float64_block(Y, slice(None)))
 
     def __call__(self, X: Rows, dtype: np.dtype[Any]) -> NDArray[np.floating[Any]]:
-        """Return the matrix for checked rows X; the whole of it is one tile."""
+        """Return the matrix for real rows X; the whole of it is one tile."""
+        X = sound_array("X", X)
         if sparse.issparse(X) != sparse.issparse(self._Y):
             return self._kernel(X, self._Y, dtype=dtype)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.given_arrays import REAL_ROWS, sound_array
 
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 # A dense 2-D array or CSR, which have no common type.
@@ -24,10 +25,11 @@ _ENTRIES_IN_CACHE = 2**15
 
 def checked_matrix(name: str, matrix: Any) -> Rows:
     """Return finite float32 or float64 rows, dense or CSR, or say what is wrong with them."""
+    matrix = sound_array(name, matrix)
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix)
     _check_real_dtype(name, matrix.dtype)
-    return check_array(matrix, accept_sparse="csr", dtype=(np.float64, np.float32), input_name=name)
+    return check_array(matrix, **REAL_ROWS, input_name=name)
 
 
 def check_same_features(X: Rows, Y: Rows) -> None:
@@ -45,7 +47,7 @@ def checked_vectors(V: Any, length: int) -> NDArray[np.floating[Any]]:
         raise InputTypeError(
             f"V is a {type(V).__name__}; allowed is a dense array: use V.toarray()."
         )
-    vectors: NDArray[Any] = np.asarray(V)
+    vectors: NDArray[Any] = np.asarray(sound_array("V", V))
     _check_real_dtype("V", vectors.dtype)
     if vectors.ndim not in (1, 2) or vectors.shape[0] != length:
         raise InputError(
@@ -81,7 +83,7 @@ def cosines(left: Rows, right: Rows) -> Float64:
     replace the inner products, whose rounding errors would lose half of the digits.
     """
     products = inner_products(left, right)
-    for rows, columns in _pairs(np.abs(products) > 1.0 - _NEAR_ONE, left):
+    for rows, columns in _pairs(np.abs(products) > 1.0 - _NEAR_ONE, left, right):
         signs = np.sign(products[rows, columns])
         distances = _squared_distances(left[rows], scaled_rows(right[columns], signs))
         products[rows, columns] = signs * (1.0 - 0.5 * distances)
@@ -95,7 +97,7 @@ def squared_distances_of_pairs(
 
     Unlike those from norms and inner products, they lose no digits where rows are long.
     """
-    for rows, columns in _pairs(wanted, left):
+    for rows, columns in _pairs(wanted, left, right):
         yield rows, columns, _squared_distances(left[rows], right[columns])
 
 
@@ -145,11 +147,13 @@ def _squared_distances(left: Rows, right: Rows) -> Float64:
 
 
 def _pairs(
-    wanted: NDArray[np.bool_], block: Rows
+    wanted: NDArray[np.bool_], left: Rows, right: Rows
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield rows and columns of wanted pairs, so few that their rows fit into cache."""
     rows, columns = np.nonzero(wanted)
-    step = max(_ENTRIES_IN_CACHE // _mean_length(block), 1)
+    # Where one of the two is dense, a row of the other one becomes as long.
+    length = max(_mean_length(left), _mean_length(right))
+    step = max(_ENTRIES_IN_CACHE // length, 1)
     for start in range(0, rows.size, step):
         yield rows[start : start + step], columns[start : start + step]
 

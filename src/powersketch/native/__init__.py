@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 from powersketch.native.medians import median_row
 from powersketch.native.specs import (
+    LARGEST_LENGTH,
     ChainSpec,
     PairSpec,
     Real,
     Rows,
+    RowStructure,
     ScatterSpec,
     SorfSpec,
     SrhtSpec,
@@ -30,6 +32,7 @@ if TYPE_CHECKING or os.environ.get("POWERSKETCH_SIMD") != "numpy":
         make_tensor_sketch,
         product,
         row_moments,
+        row_structure,
         scatter,
         sorf,
         srht,
@@ -48,6 +51,7 @@ else:
         make_tensor_sketch,
         product,
         row_moments,
+        row_structure,
         scatter,
         sorf,
         srht,
@@ -58,10 +62,12 @@ else:
     )
 
 __all__ = [
+    "LARGEST_LENGTH",
     "Chain",
     "ChainSpec",
     "PairSpec",
     "Real",
+    "RowStructure",
     "Rows",
     "ScatterSpec",
     "SorfSpec",
@@ -80,6 +86,7 @@ __all__ = [
     "padded_length",
     "product",
     "row_moments",
+    "row_structure",
     "scatter",
     "sorf",
     "srht",

@@ -15,6 +15,7 @@ from powersketch.native.specs import (
     PairSpec,
     Real,
     Rows,
+    RowStructure,
     ScatterSpec,
     SorfSpec,
     SrhtSpec,
@@ -40,6 +41,11 @@ def _dense_pieces(X: Rows) -> Iterator[tuple[slice, Real]]:
     for start in range(0, count, step):
         rows = slice(start, start + step)
         yield rows, X[rows].toarray() if sp.issparse(X) else X
+
+
+def row_structure(indptr: NDArray[np.int64], indices: NDArray[Any], bound: int) -> RowStructure:
+    """Return whether all indices are from 0 to bound − 1, and in which order those of a row are."""
+    return RowStructure(*_native.row_structure(indptr, indices, bound))
 
 
 def fwht(X: Real, padded: int, *, threads: int = 1) -> Real:

@@ -19,6 +19,7 @@ from powersketch.native.specs import (
     PairSpec,
     Real,
     Rows,
+    RowStructure,
     ScatterSpec,
     SorfSpec,
     SrhtSpec,
@@ -34,11 +35,24 @@ __all__ = [
     "make_tensor_sketch",
     "product",
     "row_moments",
+    "row_structure",
     "scatter",
     "sorf",
     "srht",
     "tensor_srht",
 ]
+
+
+def row_structure(indptr: NDArray[np.int64], indices: NDArray[Any], bound: int) -> RowStructure:
+    """Return whether all indices are from 0 to bound − 1, and in which order those of a row are."""
+    outside = np.flatnonzero((indices < 0) | (indices >= bound))
+    if outside.size:
+        return RowStructure(int(outside[0]), False, False)
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    same_row = rows[1:] == rows[:-1]
+    steps = np.diff(indices.astype(np.int64))[same_row]
+    ascending = bool((steps >= 0).all())
+    return RowStructure(-1, ascending, ascending and bool((steps > 0).all()))
 
 
 def _padded(X: Real, length: int) -> Real:

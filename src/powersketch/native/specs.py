@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,8 +11,22 @@ from numpy.typing import NDArray
 Real: TypeAlias = NDArray[Any]
 """A float32 or float64 array; functions return the dtype they are given."""
 
+LARGEST_LENGTH = 1 << 30
+"""Of features and of powers between them: places in them, and their ends, are int32."""
+
 Rows: TypeAlias = Any
 """Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
+
+
+class RowStructure(NamedTuple):
+    """What the indices of compressed sparse rows look like."""
+
+    outside: int
+    """The first position whose index lies outside the allowed ones; −1 if all are within."""
+    ascending: bool
+    """Whether the indices of every row ascend."""
+    distinct: bool
+    """Whether they ascend and no two of a row are equal."""
 
 
 def padded_length(columns: int) -> int:

@@ -30,6 +30,7 @@ from powersketch.random_streams import RandomStreams
 Float64: TypeAlias = NDArray[np.float64]
 
 MOST_HALVINGS = 40  # from the trace of K downwards
+_DENSE_ENTRIES = 1 << 19  # of sparse rows made dense at a time
 _POWER_SIZE = 64  # features of each sketched power G^∘r
 _FIRST_LEVEL = 8  # times as many probes where all tuples begin alike, which costs next to nothing
 
@@ -57,7 +58,12 @@ def gram_of_rows(X: Rows) -> Float64:
     """Return X Xᵀ."""
     if not is_sparse(X):
         return gram(X)
-    return native.product(X, np.ascontiguousarray(X.T.toarray()))
+    products = np.empty((X.shape[0], X.shape[0]))
+    step = max(_DENSE_ENTRIES // X.shape[1], 1)
+    for start in range(0, X.shape[0], step):
+        part = slice(start, start + step)
+        products[:, part] = native.product(X, np.ascontiguousarray(X[part].toarray().T))
+    return products
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,11 @@
 from typing import Protocol, Self
 
 from powersketch.exceptions import InputError
-from powersketch.native import Real, Rows
+from powersketch.execution import check_fits_machine
+from powersketch.native import LARGEST_LENGTH, Real, Rows
 from powersketch.random_streams import RandomStreams
+
+_FEWER_COMPONENTS = "choose a smaller n_components or internal_components"
 
 
 class BaseSketch(Protocol):
@@ -45,13 +48,22 @@ class PairSketch(Protocol):
         """Return S(a ⊗ b) for every pair of rows; missing trailing columns count as zeros."""
 
 
-def check_sizes(kind: str, inputs: int, size: int) -> None:
-    """Refuse operators without input or output."""
+def check_sizes(kind: str, inputs: int, size: int, drawn: int = 0) -> None:
+    """Refuse operators without input or output, and those that no index or no memory can hold.
+
+    `drawn` is how many bytes the draw takes at least, while it is being made.
+    """
     if inputs < 1 or size < 1:
         raise InputError(
             f"{kind} maps {inputs} coordinates to {size}: both must be at least 1; "
             "give data with at least one feature and ask for at least one component."
         )
+    if size > LARGEST_LENGTH:
+        raise InputError(
+            f"{kind} would have {size} outputs; allowed are at most {LARGEST_LENGTH}: "
+            f"{_FEWER_COMPONENTS}."
+        )
+    check_fits_machine(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
 
 
 def check_columns(kind: str, given: int, columns: int) -> None:

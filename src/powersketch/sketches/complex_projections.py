@@ -88,7 +88,7 @@ class ComplexSRHT:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample roots and rows of every block."""
-        check_sizes("a complex srht", columns, size)
+        check_sizes("a complex srht", columns, size, drawn=16 * max(columns, size))
         padded = padded_length(columns)
         blocks = -(-size // padded)
         real, imaginary = (
@@ -128,14 +128,14 @@ class ComplexMatrix:
     @classmethod
     def normal(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample independent complex normal entries of variance one."""
-        check_sizes("a complex gaussian", columns, size)
+        check_sizes("a complex gaussian", columns, size, drawn=32 * columns * size)
         entries = streams.normal("entries", 2 * columns * size).reshape(columns, 2 * size)
         return cls(columns, size, entries * math.sqrt(0.5))
 
     @classmethod
     def roots(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample independent entries from the fourth roots of unity."""
-        check_sizes("a complex rademacher", columns, size)
+        check_sizes("a complex rademacher", columns, size, drawn=2 * columns * size)
         parts = fourth_roots(streams.child("roots"), columns * size)
         shaped = [part.reshape(columns, size) for part in parts]
         return cls(columns, size, np.concatenate(shaped, axis=1))

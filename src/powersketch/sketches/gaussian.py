@@ -24,7 +24,7 @@ class GaussianProjection:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample the matrix."""
-        check_sizes("gaussian", columns, size)
+        check_sizes("gaussian", columns, size, drawn=16 * columns * size)
         entries = streams.normal("entries", columns * size).reshape(columns, size)
         return cls(columns, size, entries / math.sqrt(size))
 

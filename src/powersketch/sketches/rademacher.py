@@ -24,7 +24,7 @@ class Rademacher:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample the signs."""
-        check_sizes("rademacher", columns, size)
+        check_sizes("rademacher", columns, size, drawn=columns * size)
         return cls(columns, size, streams.signs("signs", columns * size).reshape(columns, size))
 
     def apply(self, X: Rows, *, threads: int = 1) -> Real:

@@ -41,7 +41,8 @@ class OSNAP:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample the key of the hash; outputs fewer than the copies get as many copies as fit."""
-        check_sizes("a scatter sketch", columns, size)
+        drawn = 8 * columns * min(cls.copies, size)
+        check_sizes("a scatter sketch", columns, size, drawn=drawn)
         key, sparsity = streams.key("hash"), min(cls.copies, size)
         table = hashed_table(key, columns, size, sparsity)
         return cls(columns, size, ScatterSpec(table, size, 1.0 / math.sqrt(sparsity), key))

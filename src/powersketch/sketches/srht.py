@@ -27,8 +27,9 @@ class SRHT:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample signs and coordinates."""
-        check_sizes("srht", columns, size)
         padded = padded_length(columns)
+        # A permutation, and what it is sorted from.
+        check_sizes("srht", columns, size, drawn=16 * max(padded, size))
         rounds = -(-size // padded)
         samples = [streams.permutation(f"rows/{i}", padded) for i in range(rounds)]
         spec = SrhtSpec(

@@ -31,7 +31,9 @@ class StructuredNormal:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int, factor: float = 1.0) -> Self:
         """Sample signs and lengths; all entries are multiplied by the factor."""
-        check_sizes("a structured normal projection", columns, size)
+        # Lengths are drawn for every row, and signs for every coordinate of every block.
+        drawn = 16 * size + 3 * max(columns, size)
+        check_sizes("a structured normal projection", columns, size, drawn=drawn)
         padded = max(padded_length(columns), _SHORTEST_BLOCK)
         blocks = -(-size // padded)
         signs = streams.signs("signs", 3 * blocks * padded).reshape(blocks, 3, padded)

@@ -26,8 +26,9 @@ class TensorSRHT:
     @classmethod
     def draw(cls, streams: RandomStreams, length: int, size: int) -> Self:
         """Sample signs and pairs of coordinates."""
-        check_sizes("tensor_srht", length, size)
         padded = padded_length(length)
+        # Two permutations, and what the second one is sorted from.
+        check_sizes("tensor_srht", length, size, drawn=24 * max(padded, size))
         rounds = range(-(-size // padded))
         sides = [
             np.concatenate([streams.permutation(f"{side}/{i}", padded) for i in rounds])

@@ -10,6 +10,7 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
 from powersketch.exceptions import InputError
+from powersketch.given_arrays import sound_array
 from powersketch.random_streams import RandomStreams
 from powersketch.solvers._cholesky import float64_factor
 
@@ -51,7 +52,7 @@ def check_regular(diagonal: NDArray[np.float64]) -> None:
 
 def checked_factor(name: str, factor: ArrayLike) -> NDArray[np.float64]:
     """Return a finite matrix in float64, or say what is wrong with it."""
-    array = np.asarray(factor, dtype=np.float64)
+    array = np.asarray(sound_array(name, factor), dtype=np.float64)
     if array.ndim != 2 or not array.size:
         raise InputError(f"{name} has shape {array.shape}; allowed is (n, m), both at least 1.")
     if not np.isfinite(array).all():

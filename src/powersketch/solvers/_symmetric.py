@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.given_arrays import sound_array
 from powersketch.solvers._panels import Float64
 
 
@@ -66,6 +67,7 @@ class SymmetricOperator(LinearOperator):
 
 
 def float64_vectors(V: Any, length: int) -> Float64:
+    V = sound_array("the array of vectors", V)
     if sparse.issparse(V) or np.asarray(V).dtype.kind not in "biuf":
         raise InputTypeError(
             f"the vectors are a {type(V).__name__}; allowed are dense arrays of real numbers: use "

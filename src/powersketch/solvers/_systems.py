@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.given_arrays import sound_array
 from powersketch.parameters import checked_positive
 from powersketch.solvers._panels import Float64, Real, exact_product, rounded_product
 
@@ -113,6 +114,7 @@ def as_operator(name: str, operator: Any) -> Any:
     """Return a SciPy operator that multiplies by the given operator, sparse or dense matrix."""
     if isinstance(operator, LinearOperator):
         return operator
+    operator = sound_array(name, operator)
     if sparse.issparse(operator):
         return aslinearoperator(operator)
     matrix = np.asarray(operator)
@@ -176,7 +178,7 @@ def column_products(V: Float64, W: Float64) -> Float64:
 def _checked_columns(name: str, vectors: ArrayLike, size: int) -> Float64:
     if sparse.issparse(vectors):
         raise InputTypeError(f"{name} is sparse; allowed is a dense array: use {name}.toarray().")
-    array = np.asarray(vectors)
+    array = np.asarray(sound_array(name, vectors))
     if array.dtype.kind not in "biuf":
         raise InputTypeError(
             f"{name} has dtype {array.dtype}; allowed are real numbers: "

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
+from powersketch.given_arrays import sound_array
 from powersketch.parameters import checked_non_negative, checked_positive, one_of
 from powersketch.solvers._cholesky import (
     check_square,
@@ -94,6 +95,7 @@ class CholeskyFactor(SymmetricInverse):
         alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
         precision = one_of("dtype", np.dtype(dtype).name, _PRECISIONS)
         jitter = 0.0 if jitter is None else checked_non_negative("jitter", jitter, reason="")
+        matrix = sound_array("matrix", matrix)
         check_square(matrix)
         super().__init__(matrix.shape[0])
         diagonal = matrix.diagonal().astype(np.float64) + alpha
@@ -165,7 +167,7 @@ class TriangularFactor(LinearOperator):
     """
 
     def __init__(self, upper: ArrayLike) -> None:
-        upper = np.asfortranarray(upper, dtype=np.float64)
+        upper = np.asfortranarray(sound_array("upper", upper), dtype=np.float64)
         check_square(upper)
         super().__init__(np.dtype(np.float64), upper.shape)
         check_regular(np.abs(upper.diagonal()))

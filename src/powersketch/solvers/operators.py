@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import thread_count
+from powersketch.given_arrays import checked_rows, sound_array
 from powersketch.kernels import Kernel
 from powersketch.parameters import checked_non_negative
 from powersketch.solvers._memory import checked_budget
@@ -88,7 +89,7 @@ class KernelOperator(SymmetricOperator):
         alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
         budget = checked_budget(memory_budget)
         thread_count(n_jobs)
-        X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="X")
+        X = checked_rows(X)
         self.kernel, self.stored = kernel, _storage(X, budget)
         self._X, self._n_jobs = X, n_jobs
         super().__init__(X.shape[0], alpha, np.float32 if self.stored == "float32" else np.float64)
@@ -186,6 +187,7 @@ class FactorOperator(SymmetricOperator):
 
     def __init__(self, Z: ArrayLike, alpha: float = 0.0) -> None:
         alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
+        Z = sound_array("Z", Z)
         self._Z = check_array(Z, dtype=(np.float64, np.float32), input_name="Z")
         super().__init__(self._Z.shape[0], alpha, self._Z.dtype)
 
