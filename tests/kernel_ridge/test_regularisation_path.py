@@ -163,14 +163,14 @@ class TestPath:
 class TestEndOfThePath:
     def test_the_smallest_alpha_is_reported(self) -> None:
         with pytest.warns(RegularisationWarning, match=r"alpha=0\.1, the smallest.*smaller alphas"):
-            warn_at_lower_end(0.1, np.array([0.1, 1.0]), stacklevel=1)
+            warn_at_lower_end(0.1, np.array([0.1, 1.0]))
 
     def test_elsewhere_nothing_is_said(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warn_at_lower_end(1.0, np.array([0.1, 1.0]), stacklevel=1)
-            warn_at_lower_end(0.1, np.array([0.1]), stacklevel=1)
-            warn_at_lower_end(0.1, None, stacklevel=1)
+            warn_at_lower_end(1.0, np.array([0.1, 1.0]))
+            warn_at_lower_end(0.1, np.array([0.1]))
+            warn_at_lower_end(0.1, None)
 
 
 class TestAlphas:

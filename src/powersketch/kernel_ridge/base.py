@@ -144,11 +144,11 @@ class SketchedRidge(RidgeSettings):
         """Return the fitted map and, if it was chosen, why."""
         options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs}
         sketch = self.kernel if self._is_automatic else self.sketch
-        # In the mode "primal" the size is chosen with the map.
-        size = None if self._is_automatic and self.mode == "primal" else self.n_components
+        # It is chosen with the map.
+        size = None if self._chooses_map else self.n_components
         feature_map = unfitted_map(sketch, self.kernel_params, n_components=size, **options)
         attributes: dict[str, Any] = {}
-        if self._is_automatic and self.mode == "primal":
+        if self._chooses_map:
             feature_map, attributes["choice_"] = self._chosen_map(feature_map, rows, seed)
         feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
         return {"sketch_": feature_map, **attributes}
@@ -176,7 +176,7 @@ class SketchedRidge(RidgeSettings):
             fit_intercept=self.fit_intercept,
             left_out=feature_blocks(feature_map, sample, silent),
         )
-        warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
+        warn_at_lower_end(solution.alpha, solution.alphas)
         kernel_sum = sum_at_landmarks(feature_map, solution.coef)
         return {"statistics_": statistics, "_solution": solution, "_kernel_sum": kernel_sum}
 
@@ -217,7 +217,7 @@ class SketchedRidge(RidgeSettings):
             )
             kernel_sum = sum_at_landmarks(self.sketch_, solution.coef)
             self.__dict__.update({"_solution": solution, "_kernel_sum": kernel_sum})
-            warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
+            warn_at_lower_end(solution.alpha, solution.alphas)
         return self._solution
 
     def _path(self, name: str) -> NDArray[np.float64]:

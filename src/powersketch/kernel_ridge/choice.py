@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from powersketch.exceptions import warn_user
 from powersketch.execution import Progress
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_ridge.primal import (
@@ -268,19 +268,17 @@ def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str
 
 def _warn_if_cut(budget: Budget, size: int) -> None:
     if budget.n_components is not None and size < budget.n_components:
-        warnings.warn(
+        warn_user(
             f"n_components={budget.n_components} exceeds the {size} rows that landmarks can be: "
-            f"there are {size} features. Give more rows at a time, or an oblivious map as sketch.",
-            stacklevel=6,
+            f"there are {size} features. Give more rows at a time, or an oblivious map as sketch."
         )
 
 
 def _warn_of_budget(best: Candidate, rows: int, size: int, budget: Budget) -> None:
-    warnings.warn(
+    warn_user(
         f"even {size} features are predicted to take {best.seconds(rows, size):.2g} s and "
         f"{_bytes(size, best.columns):.2g} bytes, more than time_budget={budget.seconds} and "
-        f"memory_budget={budget.bytes} allow; they are used all the same: raise the budget.",
-        stacklevel=6,
+        f"memory_budget={budget.bytes} allow; they are used all the same: raise the budget."
     )
 
 

@@ -23,7 +23,7 @@ def exact_solution(
     if fit_intercept:
         right = np.column_stack((right, np.ones(right.shape[0])))
     result = _solve(system, right, tol, verbose)
-    warn_if_not_converged(result, stacklevel=5)
+    warn_if_not_converged(result)
     coef, intercept = result.x, np.zeros(result.x.shape[1])
     if fit_intercept:
         coef, intercept = _with_intercept(result.x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, warn_user
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 
@@ -175,12 +174,11 @@ def chosen_by_generalised(
     return float(alphas[near[-1]])
 
 
-def warn_at_lower_end(alpha: float, alphas: NDArray[np.float64] | None, stacklevel: int) -> None:
+def warn_at_lower_end(alpha: float, alphas: NDArray[np.float64] | None) -> None:
     """Warn if the chosen alpha is the smallest of several."""
     if alphas is not None and alphas.size > 1 and alpha == alphas[0]:
-        warnings.warn(
+        warn_user(
             f"the best score is that of alpha={alpha:.3g}, the smallest that was tried: smaller "
             "ones may be better, or the data has no noise. Give smaller alphas.",
             RegularisationWarning,
-            stacklevel=stacklevel + 1,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from powersketch import native
 from powersketch.accuracy import statistical_dimension
+from powersketch.exceptions import warn_user
 from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.primal import feature_blocks, features_of
@@ -177,10 +177,9 @@ def _dual_bound(
 
 
 def _warn_of_coarse_features(system: DualSystem, ratio: float, eps: float) -> None:
-    warnings.warn(
+    warn_user(
         f"the objective is up to {ratio:.3g} times its minimum, more than 1 + eps = "
         f"{1.0 + eps:.3g}: the features are too coarse for alpha={system.alpha:.3g} (or, rarely, "
         "the sketch of the rows was unlucky). Use more components, a larger alpha or mode='exact'.",
         CoarseSketchWarning,
-        stacklevel=6,
     )

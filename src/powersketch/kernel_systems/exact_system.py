@@ -56,11 +56,15 @@ def is_factored(operator: KernelOperator) -> bool:
 def exact_preconditioner(
     problem: KernelProblem, operator: KernelOperator, preconditioner: Any
 ) -> Any:
-    """Return the given preconditioner, or the one of a name: "auto" factors what is_factored."""
+    """Return the given preconditioner, or the one of a name: "auto" factors what is_factored.
+
+    But a number of components asks for a sketch that has so many.
+    """
     if not isinstance(preconditioner, str):
         return preconditioner
     if preconditioner == "auto":
-        preconditioner = "cholesky" if is_factored(operator) else "nystroem"
+        factored = is_factored(operator) and problem.n_components is None
+        preconditioner = "cholesky" if factored else "nystroem"
     if preconditioner == "none":
         return None
     if preconditioner == "cholesky":

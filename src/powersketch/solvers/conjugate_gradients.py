@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.parameters import checked_integer
+from powersketch.parameters import checked_integer, checked_verbose
 from powersketch.solvers._outcome import larger_alpha, solver_result
 from powersketch.solvers._panels import Float64
 from powersketch.solvers._refinement import (
@@ -89,7 +89,7 @@ def conjugate_gradients(
     >>> bool(np.allclose(operator @ result.x, np.sin(6.0 * X[:, 0])))
     True
     """
-    tol = checked_tolerance(tol)
+    tol, verbose = checked_tolerance(tol), checked_verbose(verbose)
     system = LinearSystem.checked(operator, b, x0)
     size = system.right.shape[0]
     limit = min(10 * size, _MOST_ITERATIONS)
