@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from powersketch.kernels import Gaussian, Kernel, Polynomial
-from powersketch.solvers import FactorOperator, KernelOperator, _memory, _panels
+from powersketch.solvers import FactorOperator, KernelOperator, _panels
 from tests.solvers.systems import each_kernel, rows, vectors
 
 _N = 70
@@ -189,13 +189,6 @@ def test_no_panel_takes_long() -> None:
     heights = [panel.stop - panel.start for panel in _panels.panels(10, 4)]
     assert heights == [4, 4, 2]
     assert [panel.stop for panel in _panels.panels(3, 0)] == [1, 2, 3]
-
-
-def test_available_memory_where_the_system_has_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = _memory.available_memory()
-    assert known > 2**20
-    monkeypatch.setattr(_memory, "_MEMORY_FILE", "/nonexistent/meminfo")
-    assert _memory.available_memory() >= known
 
 
 @pytest.mark.parametrize(
