@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.execution import Progress
+from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
 from powersketch.kernel_ridge.choice import Budget, chosen_map
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.exact_mode import exact_solution
 from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, sum_at_landmarks
+from powersketch.kernel_ridge.memory_needs import bytes_of_block
 from powersketch.kernel_ridge.primal import (
     LEFT_OUT_ROWS,
     TrainingRows,
@@ -43,11 +45,12 @@ _FITTED = (
     "dual_coef_",
     "solver_result_",
     "row_sketch_",
+    "_block_bytes",
     "_solution",
     "_posterior",
     "_kernel_sum",
 )
-_OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_")
+_OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_", "_block_bytes")
 
 
 class SketchedRidge(RidgeSettings):
@@ -55,6 +58,7 @@ class SketchedRidge(RidgeSettings):
 
     _solution: PrimalSolution | DualSolution | None
     _kernel_sum: KernelSum | None
+    _block_bytes: int
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -104,7 +108,7 @@ class SketchedRidge(RidgeSettings):
         seed = seed_from(self.random_state)
         attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
         fit = self._primal_attributes if self.mode == "primal" else self._dual_attributes
-        attributes |= fit(attributes["sketch_"], rows, seed)
+        attributes |= fit(attributes["sketch_"], rows, seed, attributes["_block_bytes"])
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
 
@@ -113,12 +117,14 @@ class SketchedRidge(RidgeSettings):
         if "statistics_" in vars(self):
             validate_data(self, given, reset=False, skip_check_array=True)
             attributes |= {name: vars(self)[name] for name in _OF_THE_MAP if name in vars(self)}
-            added = self._statistics_of(self.sketch_, rows)
+            added = self._statistics_of(self.sketch_, rows, self._block_bytes)
             attributes["statistics_"] = self.statistics_.merge(added)
         else:
             seed = seed_from(self.random_state)
             attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
-            attributes["statistics_"] = self._statistics_of(attributes["sketch_"], rows)
+            attributes["statistics_"] = self._statistics_of(
+                attributes["sketch_"], rows, attributes["_block_bytes"]
+            )
             validate_data(self, given, skip_check_array=True)
         self._store({**attributes, "_solution": None})
 
@@ -130,7 +136,7 @@ class SketchedRidge(RidgeSettings):
             values = self._kernel_sum.values(X, self.n_jobs) + solution.intercept
             return np.asarray(values).astype(X.dtype, copy=False)
         values = np.empty((X.shape[0], *solution.intercept.shape), X.dtype)
-        for part in map_blocks(self.sketch_, X):
+        for part in map_blocks(self.sketch_, X, self._block_bytes):
             Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
             values[part] = Z @ solution.coef.T + solution.intercept
         return values
@@ -147,9 +153,11 @@ class SketchedRidge(RidgeSettings):
         # It is chosen with the map.
         size = None if self._chooses_map else self.n_components
         feature_map = unfitted_map(sketch, self.kernel_params, n_components=size, **options)
-        attributes: dict[str, Any] = {}
+        attributes: dict[str, Any] = {"_block_bytes": BLOCK_BYTES}
         if self._chooses_map:
-            feature_map, attributes["choice_"] = self._chosen_map(feature_map, rows, seed)
+            feature_map, choice = self._chosen_map(feature_map, rows, seed)
+            limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
+            attributes = {"choice_": choice, "_block_bytes": limit}
         feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
         return {"sketch_": feature_map, **attributes}
 
@@ -165,8 +173,10 @@ class SketchedRidge(RidgeSettings):
             n_jobs=self.n_jobs,
         )
 
-    def _primal_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
-        statistics = self._statistics_of(feature_map, rows)
+    def _primal_attributes(
+        self, feature_map: Any, rows: TrainingRows, seed: int, block_bytes: int
+    ) -> dict[str, Any]:
+        statistics = self._statistics_of(feature_map, rows, block_bytes)
         sample = rows.sample(LEFT_OUT_ROWS, RandomStreams(seed, "kernel-ridge/left-out"))
         silent = Progress("left-out rows", sample.count, 0)
         solution = primal_solution(
@@ -174,13 +184,15 @@ class SketchedRidge(RidgeSettings):
             self.alpha,
             checked_alphas(self.alphas),
             fit_intercept=self.fit_intercept,
-            left_out=feature_blocks(feature_map, sample, silent),
+            left_out=feature_blocks(feature_map, sample, silent, block_bytes),
         )
         warn_at_lower_end(solution.alpha, solution.alphas)
         kernel_sum = sum_at_landmarks(feature_map, solution.coef)
         return {"statistics_": statistics, "_solution": solution, "_kernel_sum": kernel_sum}
 
-    def _dual_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
+    def _dual_attributes(
+        self, feature_map: Any, rows: TrainingRows, seed: int, _: int
+    ) -> dict[str, Any]:
         kernel = exact_kernel(feature_map)
         budget = None if self.memory_budget is None else int(self.memory_budget)
         system = DualSystem(rows, kernel, self._penalty, budget, seed, self.n_jobs)
@@ -195,12 +207,14 @@ class SketchedRidge(RidgeSettings):
         kernel_sum = KernelSum(kernel, rows.X, solution.coef)
         return {**attributes, "_solution": solution, "_kernel_sum": kernel_sum}
 
-    def _statistics_of(self, feature_map: Any, rows: TrainingRows) -> RidgeStatistics:
+    def _statistics_of(
+        self, feature_map: Any, rows: TrainingRows, block_bytes: int
+    ) -> RidgeStatistics:
         progress = Progress(type(self).__name__, rows.count, self.verbose)
         columns = LandmarkColumns.of(feature_map)
         if columns is None or not columns.summable:
-            return statistics_of_blocks(feature_blocks(feature_map, rows, progress))
-        sums = statistics_of_blocks(feature_blocks(columns.prepared(), rows, progress))
+            return statistics_of_blocks(feature_blocks(feature_map, rows, progress, block_bytes))
+        sums = statistics_of_blocks(feature_blocks(columns.prepared(), rows, progress, block_bytes))
         return columns.statistics_of_features(sums)
 
     def _solved(self) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from powersketch.exceptions import warn_user
 from powersketch.execution import Progress
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
+from powersketch.kernel_ridge.memory_needs import bytes_of_fit, pilot_size
 from powersketch.kernel_ridge.primal import (
     TrainingRows,
     feature_blocks,
@@ -37,9 +38,10 @@ _LANDMARKS = {"uniform": "uniform", "leverage": "recursive"}
 _SIZES = tuple(2**power for power in range(5, 15))
 # Errors that differ by less are equal, and the cheapest map is taken.
 _EQUAL_ERRORS = 1.02
-# The Gram matrix, a copy that is factored, and one block of features.
-_MATRICES = 3
-_BLOCK_BYTES = 256 << 20
+_PILOT_SHARE = 0.25  # of the memory, for the rows of the pilot
+_FEWEST_PILOT_FEATURES = 16
+# Budgets of time are advised with so much more than was predicted, as predictions vary.
+_ADVISED_TIME = 1.5
 # Times are repeated where a budget of seconds depends on them, and the best one counts.
 _REPETITIONS = 3
 
@@ -143,15 +145,12 @@ def chosen_map(
 ) -> tuple[Any, Choice]:
     """Return an unfitted map for the rows and what speaks for it."""
     makers = _makers(kernel, seed, n_jobs)
-    pilot = rows.sample(_PILOT_ROWS, RandomStreams(seed, "kernel-ridge/pilot"))
+    pilot = rows.sample(_pilot_rows(rows, budget), RandomStreams(seed, "kernel-ridge/pilot"))
     fitted, held_out = pilot[::2], pilot[1::2]
     if held_out.count < _FEWEST_ROWS:
-        size = min(budget.n_components or rows.count, rows.count)
-        _warn_if_cut(budget, size)
-        reason = f"{rows.count} rows are too few for a pilot, and landmarks can be all of them"
+        size, reason = _size_without_pilot(rows, budget)
         return makers["uniform"](size), Choice("uniform", size, (), reason)
-    size = min(fitted.count // _ROWS_PER_FEATURE, _LARGEST_PILOT_MAP)
-    size = min(size, budget.n_components or size)
+    size = _pilot_features(fitted.count, budget)
     if not isinstance(alpha, str):
         # The penalty of a mean over fewer rows.
         alpha = alpha * fitted.count / rows.count
@@ -166,6 +165,47 @@ def chosen_map(
     best, why = _best(candidates, rows.count, budget)
     size, limit = _size(best, rows, budget)
     return makers[best.name](size), Choice(best.name, size, candidates, f"{why}; {limit}")
+
+
+def _pilot_rows(rows: TrainingRows, budget: Budget) -> int:
+    """Return how many rows a pilot has: fewer where they would fill the memory."""
+    if budget.bytes is None:
+        return _PILOT_ROWS
+    most = int(_PILOT_SHARE * budget.bytes / (8 * rows.X.shape[1]))
+    return min(max(most, 2 * _FEWEST_ROWS), _PILOT_ROWS)
+
+
+def _pilot_features(rows: int, budget: Budget) -> int:
+    """Return how many features the maps have that are compared on a pilot of so many rows."""
+    size = min(rows // _ROWS_PER_FEATURE, _LARGEST_PILOT_MAP)
+    size = min(size, budget.n_components or size)
+    most = pilot_size(budget.bytes, rows)
+    return size if most is None else min(size, max(most, _FEWEST_PILOT_FEATURES))
+
+
+def _size_without_pilot(rows: TrainingRows, budget: Budget) -> tuple[int, str]:
+    """Return the number of landmarks and the reason where rows are too few to be divided."""
+    too_few = f"{rows.count} rows are too few for a pilot"
+    if budget.n_components is not None:
+        size = min(budget.n_components, rows.count)
+        _warn_if_cut(budget, size)
+        return size, f"{too_few}, and landmarks can be all of them"
+    needed = [bytes_of_fit(rows.count, size, rows.X.shape[1]) for size in _sizes(rows.count)]
+    if budget.bytes is None or needed[-1] <= budget.bytes:
+        return rows.count, f"{too_few}, and landmarks can be all of them"
+    allowed = [
+        size
+        for size, bytes in zip(_sizes(rows.count), needed, strict=True)
+        if bytes <= budget.bytes
+    ]
+    if not allowed:
+        _warn_of_budget(f"{_sizes(rows.count)[0]} features", budget, None, needed[0])
+    return max(allowed, default=_sizes(rows.count)[0]), f"{too_few}, and memory is limited"
+
+
+def _sizes(rows: int) -> list[int]:
+    """Return the numbers of features to choose from, ascending: no more than rows."""
+    return sorted({min(size, rows) for size in _SIZES})
 
 
 def _makers(kernel: Kernel, seed: int, n_jobs: int | None) -> dict[str, Callable[[int], Any]]:
@@ -256,14 +296,13 @@ def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str
         # About this many features keep the rate of exact kernel ridge regression [RR17].
         size = math.ceil(math.sqrt(rows.count) * math.log(rows.count))
         return min(size, rows.count), "√n log n features, as there is no budget"
-    allowed = [size for size in _SIZES if _fits(best, rows.count, size, budget)]
-    size = max(allowed, default=_SIZES[0])
+    sizes = _sizes(rows.count)
+    allowed = [size for size in sizes if _fits(best, rows.count, size, budget)]
+    size = max(allowed, default=sizes[0])
+    seconds, bytes = best.seconds(rows.count, size), bytes_of_fit(rows.count, size, best.columns)
     if not allowed:
-        _warn_of_budget(best, rows.count, size, budget)
-    return min(size, rows.count), (
-        f"predicted to take {best.seconds(rows.count, size):.2g} s and "
-        f"{_bytes(size, best.columns):.2g} bytes"
-    )
+        _warn_of_budget(f"{size} features", budget, seconds, bytes)
+    return size, f"predicted to take {seconds:.2g} s and {bytes:.2g} bytes"
 
 
 def _warn_if_cut(budget: Budget, size: int) -> None:
@@ -274,18 +313,22 @@ def _warn_if_cut(budget: Budget, size: int) -> None:
         )
 
 
-def _warn_of_budget(best: Candidate, rows: int, size: int, budget: Budget) -> None:
+def _warn_of_budget(least: str, budget: Budget, seconds: float | None, bytes: float) -> None:
+    """Say that even the least that can be fitted is beyond a budget, and which one would do."""
+    needs, remedies = [], []
+    if budget.bytes is not None and bytes > budget.bytes:
+        needs.append(f"{bytes:.2g} bytes, more than memory_budget={budget.bytes:g}")
+        remedies.append(f"memory_budget={math.ceil(bytes)}")
+    if budget.seconds is not None and seconds is not None and seconds > budget.seconds:
+        needs.append(f"{seconds:.2g} s, more than time_budget={budget.seconds:g}")
+        remedies.append(f"time_budget={_ADVISED_TIME * seconds:.2g}")
     warn_user(
-        f"even {size} features are predicted to take {best.seconds(rows, size):.2g} s and "
-        f"{_bytes(size, best.columns):.2g} bytes, more than time_budget={budget.seconds} and "
-        f"memory_budget={budget.bytes} allow; they are used all the same: raise the budget."
+        f"even {least} are predicted to take {' and '.join(needs)}. They are used all the same: "
+        f"give {' and '.join(remedies)} or more, or None."
     )
 
 
 def _fits(candidate: Candidate, rows: int, features: int, budget: Budget) -> bool:
     in_time = budget.seconds is None or candidate.seconds(rows, features) <= budget.seconds
-    return in_time and (budget.bytes is None or _bytes(features, candidate.columns) <= budget.bytes)
-
-
-def _bytes(features: int, columns: int) -> float:
-    return 8.0 * features * (_MATRICES * features + columns) + _BLOCK_BYTES
+    bytes = bytes_of_fit(rows, features, candidate.columns)
+    return in_time and (budget.bytes is None or bytes <= budget.bytes)

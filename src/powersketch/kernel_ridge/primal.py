@@ -12,7 +12,7 @@ from scipy import sparse
 
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
-from powersketch.kernel_ridge.accumulation import row_blocks
+from powersketch.kernel_ridge.accumulation import BLOCK_BYTES, row_blocks
 from powersketch.kernel_ridge.factored_path import factored_path, factors_are_cheaper
 from powersketch.kernel_ridge.regularisation_path import (
     RegularisationPath,
@@ -72,17 +72,19 @@ def features_of(feature_map: Any, X: Any) -> NDArray[Any]:
     return np.asarray(Z.toarray() if sparse.issparse(Z) else Z)
 
 
-def feature_blocks(feature_map: Any, rows: TrainingRows, progress: Progress) -> Blocks:
+def feature_blocks(
+    feature_map: Any, rows: TrainingRows, progress: Progress, block_bytes: int = BLOCK_BYTES
+) -> Blocks:
     """Yield features, targets and weights, so few rows at a time that the features stay small."""
-    for part in map_blocks(feature_map, rows.X):
+    for part in map_blocks(feature_map, rows.X, block_bytes):
         block = rows[part]
         yield features_of(feature_map, block.X), block.targets, block.weights
         progress.update(part.stop)
 
 
-def map_blocks(feature_map: Any, X: Any) -> Iterator[slice]:
+def map_blocks(feature_map: Any, X: Any, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
     """Yield slices of the rows of which a block of features is to be made."""
-    return row_blocks(X.shape[0], features_of(feature_map, X[:1]).shape[1])
+    return row_blocks(X.shape[0], features_of(feature_map, X[:1]).shape[1], block_bytes)
 
 
 def primal_solution(

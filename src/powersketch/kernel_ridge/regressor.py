@@ -62,10 +62,12 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         y.
     time_budget : float or None, default=None
         Seconds that a fit with ``sketch="auto"`` may take beside its pilot, which itself takes one
-        or two.
+        or two. Budgets limit the size: they are refused beside `n_components`, and for a given map.
     memory_budget : float or None, default=None
-        Bytes that ``sketch="auto"`` may spend on the Gram matrix and its factors, and mode "exact"
-        on the kernel matrix.
+        Bytes that a fit with ``sketch="auto"`` may hold at a time beside the rows: the Gram
+        matrix, its factors, landmarks, and features of blocks of rows, which get shorter where
+        memory is scarce. In the modes "exact" and "row-sketch", bytes of the kernel matrix, which
+        is computed anew for every product where it takes more.
     random_state : int, RandomState instance or None, default=None
         Seed of the feature map, unless that has its own, and of all samples.
     n_jobs : int or None, default=None
@@ -251,7 +253,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
                 statistics, self.alpha_, fit_intercept=self.fit_intercept
             )
         values = np.empty((X.shape[0], *statistics.target_mean.shape), X.dtype)
-        for part in map_blocks(self.sketch_, X):
+        for part in map_blocks(self.sketch_, X, self._block_bytes):
             Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
             values[part] = np.sqrt(self._posterior.variances(Z, self._missing(X[part], Z)))
         return values
