@@ -14,7 +14,7 @@ import numpy as np
 from powersketch.exceptions import warn_user
 from powersketch.execution import Progress
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
-from powersketch.kernel_ridge.memory_needs import bytes_of_fit, pilot_size
+from powersketch.kernel_ridge.memory_needs import bytes_of_fit, bytes_of_scores, pilot_size
 from powersketch.kernel_ridge.primal import (
     TrainingRows,
     feature_blocks,
@@ -101,6 +101,11 @@ class Candidate:
         fit = self.seconds_to_fit * (growth**2 if self.name in _LANDMARKS else growth)
         return transform + fit + products * self.seconds_per_product
 
+    def bytes(self, rows: int, features: int) -> float:
+        """Return the predicted memory of a fit, with blocks of rows as short as they get."""
+        scores = bytes_of_scores(rows, features) if self.name == "leverage" else 0.0
+        return max(bytes_of_fit(rows, features, self.columns), scores)
+
     def _work(self, features: int) -> float:
         """Return a number in proportion to the work for the features of a row."""
         if self.name in _LANDMARKS:
@@ -162,7 +167,7 @@ def chosen_map(
     candidates = tuple(
         measured(name, make(size), fitted, held_out, alpha) for name, make in makers.items()
     )
-    best, why = _best(candidates, rows.count, budget)
+    best, why = _best(_affordable(candidates, rows.count, budget.bytes), rows.count, budget)
     size, limit = _size(best, rows, budget)
     return makers[best.name](size), Choice(best.name, size, candidates, f"{why}; {limit}")
 
@@ -269,6 +274,21 @@ def _relative_error(predictions: Any, rows: TrainingRows) -> float:
     return error / scale if scale > 0.0 else 0.0
 
 
+def _affordable(candidates: Sequence[Candidate], rows: int, bytes: float | None) -> list[Candidate]:
+    """Leave out whose need of memory allows less than half of the features that another can have.
+
+    Drawing landmarks by leverage takes memory that is better spent on more of them where it is
+    scarce.
+    """
+    memory = Budget(bytes=bytes)
+    largest = [
+        max((size for size in _sizes(rows) if _fits(candidate, rows, size, memory)), default=0)
+        for candidate in candidates
+    ]
+    pairs = zip(candidates, largest, strict=True)
+    return [candidate for candidate, size in pairs if 2 * size >= max(largest)]
+
+
 def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[Candidate, str]:
     """Return the candidate of the least error; the first one where errors are equal.
 
@@ -299,7 +319,7 @@ def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str
     sizes = _sizes(rows.count)
     allowed = [size for size in sizes if _fits(best, rows.count, size, budget)]
     size = max(allowed, default=sizes[0])
-    seconds, bytes = best.seconds(rows.count, size), bytes_of_fit(rows.count, size, best.columns)
+    seconds, bytes = best.seconds(rows.count, size), best.bytes(rows.count, size)
     if not allowed:
         _warn_of_budget(f"{size} features", budget, seconds, bytes)
     return size, f"predicted to take {seconds:.2g} s and {bytes:.2g} bytes"
@@ -330,5 +350,4 @@ def _warn_of_budget(least: str, budget: Budget, seconds: float | None, bytes: fl
 
 def _fits(candidate: Candidate, rows: int, features: int, budget: Budget) -> bool:
     in_time = budget.seconds is None or candidate.seconds(rows, features) <= budget.seconds
-    bytes = bytes_of_fit(rows, features, candidate.columns)
-    return in_time and (budget.bytes is None or bytes <= budget.bytes)
+    return in_time and (budget.bytes is None or candidate.bytes(rows, features) <= budget.bytes)

@@ -15,12 +15,24 @@ _MATRICES = 8
 _COPIES = 4
 # The sample of rows on which a map makes its choices, and batches of its transform.
 _OVERHEAD = 8 << 20
+_SCORES_BLOCK = 16 << 20
+_BYTES_PER_SCORE = 20
 
 
 def bytes_of_fit(rows: int, features: int, columns: int) -> float:
     """Return the most that is held at a time beside the rows, with blocks as small as they get."""
     block = min(rows, SMALLEST_BLOCK) * features * _NUMBER
     return _bytes_beside_blocks(features, columns) + _COPIES * block
+
+
+def bytes_of_scores(rows: int, features: int) -> float:
+    """Return the most that is held while landmarks are drawn by their leverage.
+
+    Kernel values are looked at in blocks, a part of which is there twice, and every row has a score
+    and a few other numbers.
+    """
+    block = min(_SCORES_BLOCK, rows * features * _NUMBER)
+    return 1.5 * block + _BYTES_PER_SCORE * rows + _NUMBER * _MATRICES * features**2
 
 
 def bytes_of_block(budget: float | None, features: int, columns: int) -> int:
