@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,7 @@ _FITTED = (
     "solver_result_",
     "row_sketch_",
     "_block_bytes",
+    "_statistics_kept",
     "_solution",
     "_posterior",
     "_kernel_sum",
@@ -98,6 +100,36 @@ class SketchedRidge(RidgeSettings):
         gram = statistics.moments(fit_intercept=self.fit_intercept)[0]
         return float(GramSpectrum.of(gram).effective_dimension(self.alpha_))
 
+    @cached_property
+    def statistics_(self) -> RidgeStatistics:
+        """Sums over all rows, in mode "primal"; reached only where they are not stored."""
+        check_is_fitted(self)
+        raise AttributeError(self._missing_statistics("statistics_"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: no matrix of the size of the Gram matrix, as a rule.
+
+        A model that was given blocks of rows keeps its statistics, as more of them may come.
+        """
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_posterior", None)
+        if not state.get("_statistics_kept", True):
+            state.pop("statistics_", None)
+        return state
+
+    def __copy__(self) -> Self:
+        """Return a copy that has everything, unlike a pickle."""
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy that has everything, unlike a pickle."""
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        new.__dict__.update(deepcopy(self.__dict__, memo))
+        return new
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -114,7 +146,7 @@ class SketchedRidge(RidgeSettings):
 
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit the map on the first block, and add the statistics of every block."""
-        if "statistics_" in vars(self):
+        if self._goes_on:
             validate_data(self, given, reset=False, skip_check_array=True)
             attributes |= {name: vars(self)[name] for name in _OF_THE_MAP if name in vars(self)}
             added = self._statistics_of(self.sketch_, rows, self._block_bytes)
@@ -126,7 +158,7 @@ class SketchedRidge(RidgeSettings):
                 attributes["sketch_"], rows, attributes["_block_bytes"]
             )
             validate_data(self, given, skip_check_array=True)
-        self._store({**attributes, "_solution": None})
+        self._store({**attributes, "_statistics_kept": True, "_solution": None})
 
     def _decision(self, X: Any) -> NDArray[Any]:
         """Return the value of every target at every row, in the dtype of the rows."""
@@ -188,7 +220,12 @@ class SketchedRidge(RidgeSettings):
         )
         warn_at_lower_end(solution.alpha, solution.alphas)
         kernel_sum = sum_at_landmarks(feature_map, solution.coef)
-        return {"statistics_": statistics, "_solution": solution, "_kernel_sum": kernel_sum}
+        return {
+            "statistics_": statistics,
+            "_statistics_kept": False,
+            "_solution": solution,
+            "_kernel_sum": kernel_sum,
+        }
 
     def _dual_attributes(
         self, feature_map: Any, rows: TrainingRows, seed: int, _: int
@@ -203,8 +240,10 @@ class SketchedRidge(RidgeSettings):
         else:
             solution, report = row_sketch_solution(system, feature_map, eps=self.eps, **options)
             attributes = {"row_sketch_": report}
-        attributes |= {"kernel_": kernel, "X_fit_": rows.X, "dual_coef_": solution.coef}
-        kernel_sum = KernelSum(kernel, rows.X, solution.coef)
+        # A copy: whoever changes his rows later on does not expect other predictions.
+        points = rows.X.copy()
+        attributes |= {"kernel_": kernel, "X_fit_": points, "dual_coef_": solution.coef}
+        kernel_sum = KernelSum(kernel, points, solution.coef)
         return {**attributes, "_solution": solution, "_kernel_sum": kernel_sum}
 
     def _statistics_of(
@@ -244,10 +283,25 @@ class SketchedRidge(RidgeSettings):
         check_is_fitted(self)
         statistics = vars(self).get("statistics_")
         if not isinstance(statistics, RidgeStatistics):
-            raise AttributeError(
-                f"{name} exists only after a fit with mode='primal': set it, and fit again."
-            )
+            raise AttributeError(self._missing_statistics(name))
         return statistics
+
+    def _missing_statistics(self, name: str) -> str:
+        """Return why something cannot be had that follows from the statistics, and a remedy."""
+        if "_statistics_kept" not in vars(self):
+            return f"{name} exists only after a fit with mode='primal': set it, and fit again."
+        return (
+            f"{name} needs statistics_, which a pickle leaves out to be small: fit by partial_fit "
+            "before pickling, which keeps them, or pickle model.statistics_ beside the model and "
+            "set statistics_ after loading."
+        )
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a block is added to earlier ones; refused where those are lost."""
+        if vars(self).get("_statistics_kept") is False and "statistics_" not in vars(self):
+            raise AttributeError(self._missing_statistics("partial_fit"))
+        return "statistics_" in vars(self)
 
     def _store(self, attributes: dict[str, Any]) -> None:
         for name in _FITTED:

@@ -231,7 +231,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         return product
 
     def _known_classes(self, classes: ArrayLike | None) -> NDArray[Any]:
-        if "statistics_" in vars(self):
+        if self._goes_on:
             known: NDArray[Any] = self.classes_
             if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
                 raise InputError(

@@ -27,6 +27,11 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     is of the size of the features' Gram matrix. In the other modes f is a combination of the
     exact kernel's functions k(·, x_i).
 
+    A pickle holds what predictions need. It leaves out `statistics_`, as large as the Gram matrix,
+    unless rows came by `partial_fit`; without them a loaded model has no `predict_std`,
+    `partial_fit` and `effective_dimension_`, and says so. To keep them, fit by `partial_fit`, or
+    pickle ``model.statistics_`` beside the model and set it after loading.
+
     Parameters
     ----------
     sketch : feature map, str, kernel or None, default=None
