@@ -16,6 +16,7 @@ from powersketch.kernel_ridge.choice import Budget, chosen_map
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.exact_mode import exact_solution
 from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, sum_at_landmarks
+from powersketch.kernel_ridge.lower_end import warn_at_lower_end
 from powersketch.kernel_ridge.memory_needs import bytes_of_block
 from powersketch.kernel_ridge.primal import (
     LEFT_OUT_ROWS,
@@ -25,7 +26,7 @@ from powersketch.kernel_ridge.primal import (
     map_blocks,
     primal_solution,
 )
-from powersketch.kernel_ridge.regularisation_path import checked_alphas, warn_at_lower_end
+from powersketch.kernel_ridge.regularisation_path import checked_alphas
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.settings import RidgeSettings
 from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_for, unfitted_map
@@ -218,7 +219,7 @@ class SketchedRidge(RidgeSettings):
             fit_intercept=self.fit_intercept,
             left_out=feature_blocks(feature_map, sample, silent, block_bytes),
         )
-        warn_at_lower_end(solution.alpha, solution.alphas)
+        warn_at_lower_end(solution, statistics, fit_intercept=self.fit_intercept)
         kernel_sum = sum_at_landmarks(feature_map, solution.coef)
         return {
             "statistics_": statistics,
@@ -270,7 +271,7 @@ class SketchedRidge(RidgeSettings):
             )
             kernel_sum = sum_at_landmarks(self.sketch_, solution.coef)
             self.__dict__.update({"_solution": solution, "_kernel_sum": kernel_sum})
-            warn_at_lower_end(solution.alpha, solution.alphas)
+            warn_at_lower_end(solution, self.statistics_, fit_intercept=self.fit_intercept)
         return self._solution
 
     def _path(self, name: str) -> NDArray[np.float64]:

@@ -124,7 +124,8 @@ def primal_solution(
         scores = path.left_out_errors(alphas, left_out)
         chosen = chosen_by_left_out(alphas, scores)
     solution = path.solve(chosen)
-    return PrimalSolution(chosen, solution.coef, solution.intercept, alphas, scores)
+    in_use = float(path.spectrum.effective_dimension(chosen))
+    return PrimalSolution(chosen, solution.coef, solution.intercept, alphas, scores, in_use)
 
 
 def _by_factors(
@@ -138,7 +139,7 @@ def _by_factors(
     path = factored_path(statistics, alphas, blocks, fit_intercept=fit_intercept)
     if path is None:
         return None
-    scores, solutions = path
+    scores, solutions, in_use = path
     best = solutions[int(np.argmin(scores))]
     chosen = chosen_by_left_out(alphas, scores)
-    return PrimalSolution(chosen, best.coef, best.intercept, alphas, scores)
+    return PrimalSolution(chosen, best.coef, best.intercept, alphas, scores, in_use)

@@ -9,19 +9,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powersketch.exceptions import InputError, warn_user
+from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 
 _VALUES = 50
 _DECADES = 10
+LEAST_SHARE = 10.0**-_DECADES  # of the trace of the Gram matrix, for the smallest alpha
 # Leverages come with rounding errors; one minus a leverage is not taken for less than this.
 SMALLEST_SLACK = 1e-12
 _COLUMNS_AT_A_TIME = 1024
 
 
 class RegularisationWarning(UserWarning):
-    """The best alpha lies at the lower end of those that were tried."""
+    """The best alpha is the smallest that was tried, and the error is not negligible.
+
+    The message names what helps most: more features, a kernel that varies faster, smaller alphas.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +176,3 @@ def chosen_by_generalised(
         return float(alphas[-1])
     near = np.flatnonzero(scores <= scores.min() * (1.0 + np.sqrt(2.0 / rows)))
     return float(alphas[near[-1]])
-
-
-def warn_at_lower_end(alpha: float, alphas: NDArray[np.float64] | None) -> None:
-    """Warn if the chosen alpha is the smallest of several."""
-    if alphas is not None and alphas.size > 1 and alpha == alphas[0]:
-        warn_user(
-            f"the best score is that of alpha={alpha:.3g}, the smallest that was tried: smaller "
-            "ones may be better, or the data has no noise. Give smaller alphas.",
-            RegularisationWarning,
-        )
