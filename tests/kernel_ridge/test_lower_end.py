@@ -52,12 +52,9 @@ def test_features_that_are_all_in_use_call_for_more(alpha: str) -> None:
     assert silent_error(model(10.0, 900, alpha=alpha), X, y) < 0.1 * before
 
 
-@pytest.mark.parametrize(("frequency", "noise"), [(3.0, 0.0), (6.0, 0.02)])
-@pytest.mark.parametrize("alpha", ["loo", "gcv"])
-def test_a_kernel_that_is_too_smooth_calls_for_a_larger_gamma(
-    frequency: float, noise: float, alpha: str
-) -> None:
-    X, y = waves(frequency, noise)
+@pytest.mark.parametrize(("alpha", "frequency"), [("loo", 3.0), ("gcv", 3.0), ("loo", 6.0)])
+def test_a_kernel_that_is_too_smooth_calls_for_a_larger_gamma(alpha: str, frequency: float) -> None:
+    X, y = waves(frequency)
     before, advice = error_and_advice(model(0.1, 300, alpha=alpha), X, y)
     assert "Use a larger gamma" in advice
     assert "n_components" not in advice
@@ -68,8 +65,7 @@ def test_alphas_that_are_all_large_call_for_smaller_ones() -> None:
     X, y = waves(6.0, 0.05)
     before, advice = error_and_advice(model(3.0, 300, alpha="loo", alphas=[30.0, 100.0]), X, y)
     assert "Give smaller alphas" in advice
-    after = error(model(3.0, 300, alpha="loo", alphas=[1e-4, 0.01, 1.0, 100.0]), X, y)
-    assert after < 0.5 * before
+    assert silent_error(model(3.0, 300, alpha="loo"), X, y) < 0.5 * before
 
 
 def test_smaller_alphas_are_not_advised_where_they_change_nothing() -> None:

@@ -99,7 +99,7 @@ def _effective_dimension(factor: NDArray[Any], alpha: float) -> float:
     signs = RandomStreams(0, "kernel-ridge/trace").signs("probes", _PROBES * features)
     probes = signs.reshape(features, _PROBES)
     solved = linalg.cho_solve((factor.T, False), probes, check_finite=False)
-    return features - alpha * float(np.sum(probes * solved)) / _PROBES
+    return float(features - alpha * np.sum(probes * solved) / _PROBES)
 
 
 def _score(
