@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from powersketch.exceptions import OutlierWarning, warn_user
 from powersketch.execution import Progress
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
 from powersketch.kernel_ridge.choice import Budget, chosen_map
@@ -33,6 +34,8 @@ from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_for, un
 from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSolution
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
+from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
+from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams, seed_from
 
 # All that a fit can leave behind: the next one of another mode must not show it.
@@ -152,6 +155,7 @@ class SketchedRidge(RidgeSettings):
             attributes |= {name: vars(self)[name] for name in _OF_THE_MAP if name in vars(self)}
             added = self._statistics_of(self.sketch_, rows, self._block_bytes)
             attributes["statistics_"] = self.statistics_.merge(added)
+            _warn_of_dwarfing_rows(self.sketch_, rows)
         else:
             seed = seed_from(self.random_state)
             attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
@@ -192,6 +196,7 @@ class SketchedRidge(RidgeSettings):
             limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
             attributes = {"choice_": choice, "_block_bytes": limit}
         feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
+        _warn_of_dwarfing_rows(feature_map, rows)
         return {"sketch_": feature_map, **attributes}
 
     def _chosen_map(self, feature_map: Any, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
@@ -308,3 +313,14 @@ class SketchedRidge(RidgeSettings):
         for name in _FITTED:
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
+
+
+def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> None:
+    """Name rows that decide the whole solution because the kernel is so large there."""
+    kernel = getattr(feature_map, "kernel_", None)
+    if not isinstance(kernel, Kernel):
+        return
+    diagonal = kernel.diagonal(rows.X).astype(np.float64)
+    cause = dwarfing_rows(diagonal, rows.numbers)
+    if cause is not None:
+        warn_user(f"{cause}.", OutlierWarning)

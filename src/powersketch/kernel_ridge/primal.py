@@ -33,11 +33,12 @@ Blocks = Iterator[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64] |
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows, targets, and weights that are above 0 or None."""
+    """Rows, targets, and weights that are above 0 or None; the numbers that the user knows."""
 
     X: Any
     targets: NDArray[np.float64]
     weights: NDArray[np.float64] | None
+    numbers: NDArray[np.int64] | None = None
 
     @classmethod
     def of_positive_weight(
@@ -47,7 +48,7 @@ class TrainingRows:
         check_some_weight(weights)
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
-            X, targets, weights = X[kept], targets[kept], weights[kept]
+            return cls(X[kept], targets[kept], weights[kept], kept)
         return cls(X, targets, weights)
 
     @property

@@ -12,7 +12,11 @@ from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.posterior import Posterior
 from powersketch.kernel_ridge.primal import TrainingRows, features_of, map_blocks
-from powersketch.kernel_ridge.targets import checked_targets, checked_weights
+from powersketch.kernel_ridge.targets import (
+    checked_targets,
+    checked_weights,
+    warn_of_outlying_targets,
+)
 from powersketch.kernels import Kernel
 
 # What features lack of k(x, x), in units of their last place, that may be due to rounding.
@@ -182,6 +186,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         self._check_parameters()
         rows, targets = checked_targets(X, y, estimator=self)
         weights = checked_weights(sample_weight, rows)
+        warn_of_outlying_targets(targets, weights)
         self._fit_rows(TrainingRows.of_positive_weight(rows, targets, weights), X)
         return self
 
@@ -209,6 +214,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         self._check_partial()
         rows, targets = checked_targets(X, y, estimator=self)
         weights = checked_weights(sample_weight, rows)
+        warn_of_outlying_targets(targets, weights)
         self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X)
         return self
 
