@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.exceptions import OutlierWarning, warn_user
+from powersketch.exceptions import InputError, OutlierWarning, warn_user
 from powersketch.execution import Progress
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
 from powersketch.kernel_ridge.choice import Budget, chosen_map
@@ -51,12 +51,13 @@ _FITTED = (
     "solver_result_",
     "row_sketch_",
     "_block_bytes",
+    "_map_settings",
     "_statistics_kept",
     "_solution",
     "_posterior",
     "_kernel_sum",
 )
-_OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_", "_block_bytes")
+_OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_", "_block_bytes", "_map_settings")
 
 
 class SketchedRidge(RidgeSettings):
@@ -65,6 +66,7 @@ class SketchedRidge(RidgeSettings):
     _solution: PrimalSolution | DualSolution | None
     _kernel_sum: KernelSum | None
     _block_bytes: int
+    _map_settings: dict[str, str]
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -101,7 +103,7 @@ class SketchedRidge(RidgeSettings):
     def effective_dimension_(self) -> float:
         """tr(G (G + alpha I)⁻¹) of the features' Gram matrix G; in mode "primal"."""
         statistics = self._statistics("effective_dimension_")
-        gram = statistics.moments(fit_intercept=self.fit_intercept)[0]
+        gram = statistics.moments(fit_intercept=self._solved().fit_intercept)[0]
         return float(GramSpectrum.of(gram).effective_dimension(self.alpha_))
 
     @cached_property
@@ -151,6 +153,7 @@ class SketchedRidge(RidgeSettings):
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit the map on the first block, and add the statistics of every block."""
         if self._goes_on:
+            self._refuse_another_map()
             validate_data(self, given, reset=False, skip_check_array=True)
             attributes |= {name: vars(self)[name] for name in _OF_THE_MAP if name in vars(self)}
             added = self._statistics_of(self.sketch_, rows, self._block_bytes)
@@ -165,18 +168,29 @@ class SketchedRidge(RidgeSettings):
             validate_data(self, given, skip_check_array=True)
         self._store({**attributes, "_statistics_kept": True, "_solution": None})
 
+    def _refuse_another_map(self) -> None:
+        """Refuse parameters of the map that were changed since it was fitted on the first block."""
+        before, now = self._map_settings, self._settings_of_map()
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise InputError(
+                    f"{name} has changed since the first block, from {before.get(name)} to "
+                    f"{now.get(name)}, and blocks of different maps cannot be added: set it back, "
+                    "or use fit, which starts anew."
+                )
+
     def _decision(self, X: Any) -> NDArray[Any]:
         """Return the value of every target at every row, in the dtype of the rows."""
         solution = self._solved()
         X = self._checked_new_rows(X)
         if self._kernel_sum is not None:
             values = self._kernel_sum.values(X, self.n_jobs) + solution.intercept
-            return np.asarray(values).astype(X.dtype, copy=False)
-        values = np.empty((X.shape[0], *solution.intercept.shape), X.dtype)
+            return in_dtype_of_rows(np.asarray(values), X.dtype)
+        values = np.empty((X.shape[0], *solution.intercept.shape))
         for part in map_blocks(self.sketch_, X, self._block_bytes):
             Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
             values[part] = Z @ solution.coef.T + solution.intercept
-        return values
+        return in_dtype_of_rows(values, X.dtype)
 
     def _checked_new_rows(self, X: Any) -> Any:
         return validate_data(
@@ -197,6 +211,7 @@ class SketchedRidge(RidgeSettings):
             attributes = {"choice_": choice, "_block_bytes": limit}
         feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
         _warn_of_dwarfing_rows(feature_map, rows)
+        attributes["_map_settings"] = self._settings_of_map()
         return {"sketch_": feature_map, **attributes}
 
     def _chosen_map(self, feature_map: Any, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
@@ -266,6 +281,7 @@ class SketchedRidge(RidgeSettings):
         """Return the solution; blocks that were added since the last one enter now."""
         check_is_fitted(self)
         if self._solution is None:
+            self._check_parameters()
             self._check_partial()
             solution = primal_solution(
                 self.statistics_,
@@ -324,3 +340,16 @@ def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> None:
     cause = dwarfing_rows(diagonal, rows.numbers)
     if cause is not None:
         warn_user(f"{cause}.", OutlierWarning)
+
+
+def in_dtype_of_rows(values: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return predictions in the dtype of the rows; refuse what would become infinite or zero."""
+    limits, largest = np.finfo(dtype), float(np.abs(values).max(initial=0.0))
+    fits = float(limits.tiny) <= largest <= float(limits.max)
+    if dtype == np.float32 and largest > 0.0 and not fits:
+        where = "beyond" if largest > 1.0 else "below"
+        raise InputError(
+            f"predictions are {where} the range of float32, the dtype of the rows: they reach "
+            f"{largest:.3g}. Give rows of float64."
+        )
+    return values.astype(dtype, copy=False)

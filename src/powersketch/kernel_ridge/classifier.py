@@ -7,15 +7,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, warn_user
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.primal import TrainingRows
-from powersketch.kernel_ridge.targets import check_some_weight, checked_rows, checked_weights
+from powersketch.kernel_ridge.targets import (
+    check_some_weight,
+    checked_rows,
+    checked_weights,
+    refuse_masked,
+)
 from powersketch.kernels import Kernel
 
 
@@ -206,7 +212,13 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
                 "for every row."
             )
         rows = checked_rows(X, estimator=self)
-        labels = column_or_1d(y, warn=True)
+        refuse_masked("y", y)
+        labels = column_or_1d(y)
+        if np.ndim(y) == 2:
+            warn_user(
+                "A column-vector y was passed when a 1d array was expected: give y.ravel().",
+                DataConversionWarning,
+            )
         check_consistent_length(rows, labels)
         check_classification_targets(labels)
         return rows, labels

@@ -99,7 +99,7 @@ def primal_solution(
     """Solve for the given alpha, or for the one chosen by "gcv", or by "loo" from `left_out`."""
     if not isinstance(alpha, str):
         solution = statistics.solve(alpha, fit_intercept=fit_intercept)
-        return PrimalSolution(float(alpha), solution.coef, solution.intercept)
+        return PrimalSolution(float(alpha), solution.coef, solution.intercept, fit_intercept)
     if statistics.count < 2:
         raise InputError(
             f"alpha={alpha!r} needs at least 2 rows of positive weight, got {statistics.count}: "
@@ -126,7 +126,9 @@ def primal_solution(
         chosen = chosen_by_left_out(alphas, scores)
     solution = path.solve(chosen)
     in_use = float(path.spectrum.effective_dimension(chosen))
-    return PrimalSolution(chosen, solution.coef, solution.intercept, alphas, scores, in_use)
+    return PrimalSolution(
+        chosen, solution.coef, solution.intercept, fit_intercept, alphas, scores, in_use
+    )
 
 
 def _by_factors(
@@ -143,4 +145,4 @@ def _by_factors(
     scores, solutions, in_use = path
     best = solutions[int(np.argmin(scores))]
     chosen = chosen_by_left_out(alphas, scores)
-    return PrimalSolution(chosen, best.coef, best.intercept, alphas, scores, in_use)
+    return PrimalSolution(chosen, best.coef, best.intercept, fit_intercept, alphas, scores, in_use)

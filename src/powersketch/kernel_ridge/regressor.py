@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge.base import SketchedRidge
+from powersketch.kernel_ridge.base import SketchedRidge, in_dtype_of_rows
 from powersketch.kernel_ridge.posterior import Posterior
 from powersketch.kernel_ridge.primal import TrainingRows, features_of, map_blocks
 from powersketch.kernel_ridge.targets import (
@@ -261,13 +261,13 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         X = self._checked_new_rows(X)
         if "_posterior" not in vars(self):
             self._posterior = Posterior.of(
-                statistics, self.alpha_, fit_intercept=self.fit_intercept
+                statistics, self.alpha_, fit_intercept=self._solved().fit_intercept
             )
-        values = np.empty((X.shape[0], *statistics.target_mean.shape), X.dtype)
+        values = np.empty((X.shape[0], *statistics.target_mean.shape))
         for part in map_blocks(self.sketch_, X, self._block_bytes):
             Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
             values[part] = np.sqrt(self._posterior.variances(Z, self._missing(X[part], Z)))
-        return values
+        return in_dtype_of_rows(values, X.dtype)
 
     def _missing(self, X: Any, Z: NDArray[np.float64]) -> NDArray[np.float64] | float:
         kernel = getattr(self.sketch_, "kernel_", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -150,13 +151,16 @@ def checked_alphas(alphas: ArrayLike | None) -> NDArray[np.float64] | None:
     """Return the values in ascending order; None stays None."""
     if alphas is None:
         return None
-    values: NDArray[np.float64] = np.asarray(alphas, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not (np.isfinite(values) & (values > 0.0)).all():
+    values = np.asarray(alphas)
+    if values.dtype == object and values.ndim == 1:
+        values = np.array([v if isinstance(v, numbers.Real) else np.nan for v in values])
+    positive = values.ndim == 1 and values.size > 0 and values.dtype.kind in "iuf"
+    if not (positive and (np.isfinite(values) & (values > 0.0)).all()):
         raise InputError(
             f"alphas={alphas!r}: allowed is a list of finite numbers above 0, at least one: "
             "give for example numpy.logspace(-6, 3, 50), or None."
         )
-    return np.unique(values)
+    return np.unique(values.astype(np.float64))
 
 
 def chosen_by_left_out(alphas: NDArray[np.float64], scores: NDArray[np.float64]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from powersketch.parameters import (
 
 _MODES = ("primal", "exact", "row-sketch")
 _CRITERIA = ("gcv", "loo")
+_OF_THE_MAP = ("sketch", "kernel", "kernel_params", "n_components", "random_state")
 
 
 class RidgeSettings(BaseEstimator):
@@ -131,6 +133,14 @@ class RidgeSettings(BaseEstimator):
         if self._chooses_map:
             why = f"beside n_components={self.n_components}, which is the size"
         return {"time_budget": why, "memory_budget": why}
+
+    def _settings_of_map(self) -> dict[str, str]:
+        """Return everything that the fitted map depends on, as text without addresses."""
+        return {
+            name: re.sub(r" at 0x[0-9a-f]+", "", repr(value), flags=re.IGNORECASE)
+            for name, value in self.get_params(deep=True).items()
+            if name.partition("__")[0] in _OF_THE_MAP and not hasattr(value, "get_params")
+        }
 
     @property
     def _chooses_map(self) -> bool:

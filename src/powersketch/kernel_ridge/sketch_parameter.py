@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ def unfitted_map(
 
     Errors call it by the name of the parameter that it was given as.
     """
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise InputTypeError(
+            f"kernel_params={kernel_params!r} is a {type(kernel_params).__name__}; allowed is a "
+            "dict from names of parameters to values, or None."
+        )
     if sketch is None or isinstance(sketch, str):
         feature_map = _named_map("gaussian" if sketch is None else sketch, kernel_params, parameter)
     elif kernel_params is not None:

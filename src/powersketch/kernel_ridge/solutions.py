@@ -21,6 +21,7 @@ class PrimalSolution:
     alpha: float
     coef: NDArray[np.float64]
     intercept: NDArray[np.float64]
+    fit_intercept: bool
     alphas: NDArray[np.float64] | None = None
     scores: NDArray[np.float64] | None = None
     effective_dimension: float | None = None

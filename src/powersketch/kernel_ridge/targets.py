@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from powersketch.exceptions import InputError, OutlierWarning, warn_user
+from powersketch.exceptions import InputError, InputTypeError, OutlierWarning, warn_user
 
 # Products of targets, weights and features of this size neither overflow nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -22,6 +22,7 @@ _NAMED = 3
 
 def checked_rows(X: Any, *, estimator: Any = None) -> Any:
     """Return finite float32 or float64 rows, dense or CSR."""
+    refuse_masked("X", X)
     return check_array(
         X,
         accept_sparse="csr",
@@ -29,6 +30,24 @@ def checked_rows(X: Any, *, estimator: Any = None) -> Any:
         input_name="X",
         estimator=estimator,
     )
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse masked entries, which would be taken for the values that were masked."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(
+            f"{name} has masked entries, and what is behind the mask would be used: leave out "
+            "these rows, or fill the entries with values.filled()."
+        )
+
+
+def _check_kind(name: str, values: Any) -> None:
+    """Refuse times and texts, which NumPy would convert to numbers."""
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "kind", "f") in "mMUS":
+        raise InputTypeError(
+            f"{name} has dtype {dtype}; allowed are real numbers: convert with astype(float)."
+        )
 
 
 def checked_targets(X: Any, y: Any, *, estimator: Any = None) -> tuple[Any, NDArray[np.float64]]:
@@ -39,6 +58,8 @@ def checked_targets(X: Any, y: Any, *, estimator: Any = None) -> tuple[Any, NDAr
             "every row."
         )
     X = checked_rows(X, estimator=estimator)
+    refuse_masked("y", y)
+    _check_kind("y", y)
     targets = check_array(
         y,
         ensure_2d=False,
@@ -98,6 +119,8 @@ def checked_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(X.shape[0], sample_weight)
+    refuse_masked("sample_weight", sample_weight)
+    _check_kind("sample_weight", sample_weight)
     weights: NDArray[np.float64] = check_array(
         sample_weight,
         ensure_2d=False,
