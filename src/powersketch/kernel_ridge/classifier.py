@@ -214,7 +214,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         rows = checked_rows(X, estimator=self)
         refuse_masked("y", y)
         labels = column_or_1d(y)
-        if np.ndim(y) == 2:
+        if np.asarray(y).ndim == 2:
             warn_user(
                 "A column-vector y was passed when a 1d array was expected: give y.ravel().",
                 DataConversionWarning,
