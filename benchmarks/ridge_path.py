@@ -40,7 +40,8 @@ def _path_row(X: np.ndarray, y: np.ndarray, size: int, *, rounds: int) -> Row:
 
 def _model(size: int, alpha: float | str) -> SketchedKernelRidge:
     sketch = GaussianSketch(GAMMA, n_components=size, random_state=0, n_jobs=-1)
-    return SketchedKernelRidge(sketch, alpha=alpha, alphas=ALPHAS)
+    alphas = ALPHAS if isinstance(alpha, str) else None
+    return SketchedKernelRidge(sketch, alpha=alpha, alphas=alphas)
 
 
 def _difference_from_refits() -> float:

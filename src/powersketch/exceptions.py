@@ -6,10 +6,12 @@ import sys
 import warnings
 from pathlib import Path
 
+import joblib
 import sklearn
 
 _PASSED_OVER = tuple(
-    str(Path(package).parent) + "/" for package in (__file__, sklearn.__file__ or __file__)
+    str(Path(package or __file__).parent) + "/"
+    for package in (__file__, sklearn.__file__, joblib.__file__)
 )
 
 
@@ -32,8 +34,8 @@ class RangeWarning(UserWarning):
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called the library, however deep inside it the reason was found.
 
-    Frames of scikit-learn are passed over as well: it wraps `transform` and calls `fit` in
-    pipelines and searches.
+    Frames of scikit-learn and joblib are passed over as well: they wrap `transform` and call `fit`
+    in pipelines and searches.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED_OVER):

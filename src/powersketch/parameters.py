@@ -76,6 +76,13 @@ def checked_truth(name: str, value: object) -> bool:
     return bool(value)
 
 
+def checked_verbose(verbose: object) -> int:
+    """Return how much progress is to be reported: a truth value, or an integer of at least 0."""
+    if isinstance(verbose, bool | np.bool_):
+        return int(verbose)
+    return checked_integer("verbose", verbose, 0, remedy="0 is silent, 1 reports progress")
+
+
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """Return the value if it is one of the allowed names."""
     if not isinstance(value, str) or value not in allowed:

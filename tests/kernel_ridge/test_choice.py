@@ -56,7 +56,7 @@ class TestSize:
         assert (size, why) == (100, "landmarks can be no more than the rows")
 
     def test_a_budget_that_is_too_small_is_named(self) -> None:
-        with pytest.warns(UserWarning, match=r"32 features .* memory_budget=1000.0 allow"):
+        with pytest.warns(UserWarning, match="even 32 features .* than memory_budget=1000"):
             assert _size(LEVERAGE, rows(1000), Budget(None, None, 1000.0))[0] == 32
 
     def test_grows_with_the_rows_without_a_budget(self) -> None:
@@ -147,7 +147,7 @@ class TestEstimator:
 
     def test_keeps_to_a_memory_budget(self) -> None:
         X, y = diabetes()
-        model = SketchedKernelRidge("auto", memory_budget=2.7e8, random_state=0).fit(X, y)
+        model = SketchedKernelRidge("auto", memory_budget=1e7, random_state=0).fit(X, y)
         assert model.choice_.n_components == 128
         assert model.coef_.shape == (128,)
 

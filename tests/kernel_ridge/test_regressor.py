@@ -16,7 +16,7 @@ from powersketch import GaussianSketch, PolynomialSketch, kernels
 from powersketch.kernel_ridge import (
     RegularisationWarning,
     SketchedKernelRidge,
-    accumulation,
+    base,
     block_statistics,
     primal,
 )
@@ -71,7 +71,7 @@ class TestSolution:
     def test_does_not_depend_on_the_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         X, y = diabetes()
         whole = SketchedKernelRidge(alpha="loo", random_state=0).fit(X, y)
-        monkeypatch.setattr(accumulation, "_BLOCK_BYTES", 100 * 256 * 8)
+        monkeypatch.setattr(base, "BLOCK_BYTES", 100 * 256 * 8)
         parts = SketchedKernelRidge(alpha="loo", random_state=0).fit(X, y)
         assert parts.alpha_ == pytest.approx(whole.alpha_, rel=1e-12)
         np.testing.assert_allclose(parts.scores_, whole.scores_, rtol=1e-9)
@@ -86,7 +86,7 @@ class TestSolution:
                 largest = max(largest, X.shape[0])
                 return X
 
-        monkeypatch.setattr(accumulation, "_BLOCK_BYTES", 100 * 12 * 8)
+        monkeypatch.setattr(base, "BLOCK_BYTES", 100 * 12 * 8)
         model = SketchedKernelRidge(Recording(), alpha="loo").fit(features(1000), targets(1000))
         model.predict(features(1000))
         model.predict_std(features(1000))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 
-from powersketch.kernel_ridge import RegularisationWarning, block_statistics
+from powersketch.kernel_ridge import block_statistics
 from powersketch.kernel_ridge.regularisation_path import (
     RegularisationPath,
     checked_alphas,
     chosen_by_generalised,
     chosen_by_left_out,
-    warn_at_lower_end,
 )
 from tests.kernel_ridge.ridge_data import brute_force, features, targets, weights
 
@@ -158,19 +155,6 @@ class TestPath:
             block_statistics(np.zeros((5, 2)), np.ones(5)), fit_intercept=True
         )
         assert (path.default_alphas() > 0.0).all()
-
-
-class TestEndOfThePath:
-    def test_the_smallest_alpha_is_reported(self) -> None:
-        with pytest.warns(RegularisationWarning, match=r"alpha=0\.1, the smallest.*smaller alphas"):
-            warn_at_lower_end(0.1, np.array([0.1, 1.0]), stacklevel=1)
-
-    def test_elsewhere_nothing_is_said(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            warn_at_lower_end(1.0, np.array([0.1, 1.0]), stacklevel=1)
-            warn_at_lower_end(0.1, np.array([0.1]), stacklevel=1)
-            warn_at_lower_end(0.1, None, stacklevel=1)
 
 
 class TestAlphas:

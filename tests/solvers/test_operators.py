@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from powersketch.kernels import Gaussian, Kernel, Polynomial
-from powersketch.solvers import FactorOperator, KernelOperator, _memory, _panels
+from powersketch.solvers import FactorOperator, KernelOperator, _panels
 from tests.solvers.systems import each_kernel, rows, vectors
 
 _N = 70
@@ -87,7 +87,10 @@ def test_vectors_of_any_size_survive_float32_storage() -> None:
     X, V = rows(_N).astype(np.float32), vectors(_N, 3)
     operator = KernelOperator(Gaussian(), X, memory_budget=_HALF)
     scales = np.array([1e-200, 1.0, 1e200])
-    np.testing.assert_allclose(operator @ (V * scales) / scales, operator @ V, rtol=1e-5)
+    expected = operator @ V
+    # Products cancel, so that errors are relative to the largest one.
+    accuracy = 1e-6 * np.abs(expected).max()
+    np.testing.assert_allclose(operator @ (V * scales) / scales, expected, rtol=0, atol=accuracy)
 
 
 @pytest.mark.parametrize("layout", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
@@ -186,13 +189,6 @@ def test_no_panel_takes_long() -> None:
     heights = [panel.stop - panel.start for panel in _panels.panels(10, 4)]
     assert heights == [4, 4, 2]
     assert [panel.stop for panel in _panels.panels(3, 0)] == [1, 2, 3]
-
-
-def test_available_memory_where_the_system_has_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = _memory.available_memory()
-    assert known > 2**20
-    monkeypatch.setattr(_memory, "_MEMORY_FILE", "/nonexistent/meminfo")
-    assert _memory.available_memory() >= known
 
 
 @pytest.mark.parametrize(

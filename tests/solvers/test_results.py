@@ -50,5 +50,5 @@ def test_a_warning_for_what_has_not_converged() -> None:
         warnings.simplefilter("error")
         warn_if_not_converged(good)
     with pytest.warns(ConvergenceWarning, match="not converged: a residual of") as caught:
-        warn_if_not_converged(bad, stacklevel=1)
+        warn_if_not_converged(bad)
     assert caught[0].filename == __file__

@@ -11,17 +11,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dgemm, dsyrk
 
-_BLOCK_BYTES = 128 << 20
+BLOCK_BYTES = 128 << 20
+SMALLEST_BLOCK = 64  # rows
 # So many multiplications take a fraction of a second, after which an interrupt is heard.
 _BLOCK_PRODUCTS = 4e10
-_SMALLEST_BLOCK = 64
 _MIRRORED = 512
 _CACHED = 2**16  # numbers that stay in cache
 
 
-def row_blocks(rows: int, features: int) -> Iterator[slice]:
-    """Yield slices of the rows such that their features take 128 MiB in float64 at most."""
-    return _slices(rows, max(_BLOCK_BYTES // (8 * features), _SMALLEST_BLOCK))
+def row_blocks(rows: int, features: int, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Yield slices of the rows such that their features take so many bytes in float64 at most.
+
+    But no block is shorter than 64 rows, and the sums of long blocks take less time.
+    """
+    return _slices(rows, max(block_bytes // (8 * features), SMALLEST_BLOCK))
 
 
 def _slices(rows: int, step: int) -> Iterator[slice]:
@@ -86,7 +89,7 @@ class StatisticsSum:
 
     def _add_to_gram(self, deviations: NDArray[np.float64]) -> None:
         """Add to one triangle, in place: half of the work of a product, and no second matrix."""
-        step = max(int(_BLOCK_PRODUCTS / deviations.shape[1] ** 2), _SMALLEST_BLOCK)
+        step = max(int(_BLOCK_PRODUCTS / deviations.shape[1] ** 2), SMALLEST_BLOCK)
         for part in _slices(deviations.shape[0], step):
             self._gram = dsyrk(1.0, deviations[part].T, beta=1.0, c=self._gram, overwrite_c=True)
 

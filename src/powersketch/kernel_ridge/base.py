@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from powersketch.exceptions import InputError, OutlierWarning, warn_user
 from powersketch.execution import Progress
 from powersketch.given_arrays import REAL_ROWS, sound_array
+from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
 from powersketch.kernel_ridge.choice import Budget, chosen_map
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.exact_mode import exact_solution
 from powersketch.kernel_ridge.landmark_columns import LandmarkColumns, sum_at_landmarks
+from powersketch.kernel_ridge.lower_end import warn_at_lower_end
+from powersketch.kernel_ridge.memory_needs import bytes_of_block
 from powersketch.kernel_ridge.primal import (
     LEFT_OUT_ROWS,
     TrainingRows,
@@ -23,13 +28,15 @@ from powersketch.kernel_ridge.primal import (
     map_blocks,
     primal_solution,
 )
-from powersketch.kernel_ridge.regularisation_path import checked_alphas, warn_at_lower_end
+from powersketch.kernel_ridge.regularisation_path import checked_alphas
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.settings import RidgeSettings
 from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_for, unfitted_map
 from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSolution
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
+from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
+from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams, seed_from
 
 # All that a fit can leave behind: the next one of another mode must not show it.
@@ -44,11 +51,14 @@ _FITTED = (
     "dual_coef_",
     "solver_result_",
     "row_sketch_",
+    "_block_bytes",
+    "_map_settings",
+    "_statistics_kept",
     "_solution",
     "_posterior",
     "_kernel_sum",
 )
-_OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_")
+_OF_THE_MAP = ("seed_", "sketch_", "choice_", "classes_", "_block_bytes", "_map_settings")
 
 
 class SketchedRidge(RidgeSettings):
@@ -56,6 +66,8 @@ class SketchedRidge(RidgeSettings):
 
     _solution: PrimalSolution | DualSolution | None
     _kernel_sum: KernelSum | None
+    _block_bytes: int
+    _map_settings: dict[str, str]
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -92,8 +104,38 @@ class SketchedRidge(RidgeSettings):
     def effective_dimension_(self) -> float:
         """tr(G (G + alpha I)⁻¹) of the features' Gram matrix G; in mode "primal"."""
         statistics = self._statistics("effective_dimension_")
-        gram = statistics.moments(fit_intercept=self.fit_intercept)[0]
+        gram = statistics.moments(fit_intercept=self._solved().fit_intercept)[0]
         return float(GramSpectrum.of(gram).effective_dimension(self.alpha_))
+
+    @cached_property
+    def statistics_(self) -> RidgeStatistics:
+        """Sums over all rows, in mode "primal"; reached only where they are not stored."""
+        check_is_fitted(self)
+        raise AttributeError(self._missing_statistics("statistics_"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: no matrix of the size of the Gram matrix, as a rule.
+
+        A model that was given blocks of rows keeps its statistics, as more of them may come.
+        """
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_posterior", None)
+        if not state.get("_statistics_kept", True):
+            state.pop("statistics_", None)
+        return state
+
+    def __copy__(self) -> Self:
+        """Return a copy that has everything, unlike a pickle."""
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy that has everything, unlike a pickle."""
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        new.__dict__.update(deepcopy(self.__dict__, memo))
+        return new
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -105,23 +147,38 @@ class SketchedRidge(RidgeSettings):
         seed = seed_from(self.random_state)
         attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
         fit = self._primal_attributes if self.mode == "primal" else self._dual_attributes
-        attributes |= fit(attributes["sketch_"], rows, seed)
+        attributes |= fit(attributes["sketch_"], rows, seed, attributes["_block_bytes"])
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
 
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit the map on the first block, and add the statistics of every block."""
-        if "statistics_" in vars(self):
+        if self._goes_on:
+            self._refuse_another_map()
             validate_data(self, given, reset=False, skip_check_array=True)
             attributes |= {name: vars(self)[name] for name in _OF_THE_MAP if name in vars(self)}
-            added = self._statistics_of(self.sketch_, rows)
+            added = self._statistics_of(self.sketch_, rows, self._block_bytes)
             attributes["statistics_"] = self.statistics_.merge(added)
+            _warn_of_dwarfing_rows(self.sketch_, rows)
         else:
             seed = seed_from(self.random_state)
             attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
-            attributes["statistics_"] = self._statistics_of(attributes["sketch_"], rows)
+            attributes["statistics_"] = self._statistics_of(
+                attributes["sketch_"], rows, attributes["_block_bytes"]
+            )
             validate_data(self, given, skip_check_array=True)
-        self._store({**attributes, "_solution": None})
+        self._store({**attributes, "_statistics_kept": True, "_solution": None})
+
+    def _refuse_another_map(self) -> None:
+        """Refuse parameters of the map that were changed since it was fitted on the first block."""
+        before, now = self._map_settings, self._settings_of_map()
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise InputError(
+                    f"{name} has changed since the first block, from {before.get(name)} to "
+                    f"{now.get(name)}, and blocks of different maps cannot be added: set it back, "
+                    "or use fit, which starts anew."
+                )
 
     def _decision(self, X: Any) -> NDArray[Any]:
         """Return the value of every target at every row, in the dtype of the rows."""
@@ -129,12 +186,12 @@ class SketchedRidge(RidgeSettings):
         X = self._checked_new_rows(X)
         if self._kernel_sum is not None:
             values = self._kernel_sum.values(X, self.n_jobs) + solution.intercept
-            return np.asarray(values).astype(X.dtype, copy=False)
-        values = np.empty((X.shape[0], *solution.intercept.shape), X.dtype)
-        for part in map_blocks(self.sketch_, X):
+            return in_dtype_of_rows(np.asarray(values), X.dtype)
+        values = np.empty((X.shape[0], *solution.intercept.shape))
+        for part in map_blocks(self.sketch_, X, self._block_bytes):
             Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
             values[part] = Z @ solution.coef.T + solution.intercept
-        return values
+        return in_dtype_of_rows(values, X.dtype)
 
     def _checked_new_rows(self, X: Any) -> Any:
         return validate_data(self, sound_array("X", X), **REAL_ROWS, reset=False)
@@ -143,13 +200,17 @@ class SketchedRidge(RidgeSettings):
         """Return the fitted map and, if it was chosen, why."""
         options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs}
         sketch = self.kernel if self._is_automatic else self.sketch
-        # In the mode "primal" the size is chosen with the map.
-        size = None if self._is_automatic and self.mode == "primal" else self.n_components
+        # It is chosen with the map.
+        size = None if self._chooses_map else self.n_components
         feature_map = unfitted_map(sketch, self.kernel_params, n_components=size, **options)
-        attributes: dict[str, Any] = {}
-        if self._is_automatic and self.mode == "primal":
-            feature_map, attributes["choice_"] = self._chosen_map(feature_map, rows, seed)
+        attributes: dict[str, Any] = {"_block_bytes": BLOCK_BYTES}
+        if self._chooses_map:
+            feature_map, choice = self._chosen_map(feature_map, rows, seed)
+            limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
+            attributes = {"choice_": choice, "_block_bytes": limit}
         feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
+        _warn_of_dwarfing_rows(feature_map, rows)
+        attributes["_map_settings"] = self._settings_of_map()
         return {"sketch_": feature_map, **attributes}
 
     def _chosen_map(self, feature_map: Any, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
@@ -164,8 +225,10 @@ class SketchedRidge(RidgeSettings):
             n_jobs=self.n_jobs,
         )
 
-    def _primal_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
-        statistics = self._statistics_of(feature_map, rows)
+    def _primal_attributes(
+        self, feature_map: Any, rows: TrainingRows, seed: int, block_bytes: int
+    ) -> dict[str, Any]:
+        statistics = self._statistics_of(feature_map, rows, block_bytes)
         sample = rows.sample(LEFT_OUT_ROWS, RandomStreams(seed, "kernel-ridge/left-out"))
         silent = Progress("left-out rows", sample.count, 0)
         solution = primal_solution(
@@ -173,13 +236,20 @@ class SketchedRidge(RidgeSettings):
             self.alpha,
             checked_alphas(self.alphas),
             fit_intercept=self.fit_intercept,
-            left_out=feature_blocks(feature_map, sample, silent),
+            left_out=feature_blocks(feature_map, sample, silent, block_bytes),
         )
-        warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
+        warn_at_lower_end(solution, statistics, fit_intercept=self.fit_intercept)
         kernel_sum = sum_at_landmarks(feature_map, solution.coef)
-        return {"statistics_": statistics, "_solution": solution, "_kernel_sum": kernel_sum}
+        return {
+            "statistics_": statistics,
+            "_statistics_kept": False,
+            "_solution": solution,
+            "_kernel_sum": kernel_sum,
+        }
 
-    def _dual_attributes(self, feature_map: Any, rows: TrainingRows, seed: int) -> dict[str, Any]:
+    def _dual_attributes(
+        self, feature_map: Any, rows: TrainingRows, seed: int, _: int
+    ) -> dict[str, Any]:
         kernel = exact_kernel(feature_map)
         budget = None if self.memory_budget is None else int(self.memory_budget)
         system = DualSystem(rows, kernel, self._penalty, budget, seed, self.n_jobs)
@@ -190,22 +260,27 @@ class SketchedRidge(RidgeSettings):
         else:
             solution, report = row_sketch_solution(system, feature_map, eps=self.eps, **options)
             attributes = {"row_sketch_": report}
-        attributes |= {"kernel_": kernel, "X_fit_": rows.X, "dual_coef_": solution.coef}
-        kernel_sum = KernelSum(kernel, rows.X, solution.coef)
+        # A copy: whoever changes his rows later on does not expect other predictions.
+        points = rows.X.copy()
+        attributes |= {"kernel_": kernel, "X_fit_": points, "dual_coef_": solution.coef}
+        kernel_sum = KernelSum(kernel, points, solution.coef)
         return {**attributes, "_solution": solution, "_kernel_sum": kernel_sum}
 
-    def _statistics_of(self, feature_map: Any, rows: TrainingRows) -> RidgeStatistics:
+    def _statistics_of(
+        self, feature_map: Any, rows: TrainingRows, block_bytes: int
+    ) -> RidgeStatistics:
         progress = Progress(type(self).__name__, rows.count, self.verbose)
         columns = LandmarkColumns.of(feature_map)
         if columns is None or not columns.summable:
-            return statistics_of_blocks(feature_blocks(feature_map, rows, progress))
-        sums = statistics_of_blocks(feature_blocks(columns.prepared(), rows, progress))
+            return statistics_of_blocks(feature_blocks(feature_map, rows, progress, block_bytes))
+        sums = statistics_of_blocks(feature_blocks(columns.prepared(), rows, progress, block_bytes))
         return columns.statistics_of_features(sums)
 
     def _solved(self) -> Any:
         """Return the solution; blocks that were added since the last one enter now."""
         check_is_fitted(self)
         if self._solution is None:
+            self._check_parameters()
             self._check_partial()
             solution = primal_solution(
                 self.statistics_,
@@ -216,7 +291,7 @@ class SketchedRidge(RidgeSettings):
             )
             kernel_sum = sum_at_landmarks(self.sketch_, solution.coef)
             self.__dict__.update({"_solution": solution, "_kernel_sum": kernel_sum})
-            warn_at_lower_end(solution.alpha, solution.alphas, stacklevel=4)
+            warn_at_lower_end(solution, self.statistics_, fit_intercept=self.fit_intercept)
         return self._solution
 
     def _path(self, name: str) -> NDArray[np.float64]:
@@ -229,12 +304,51 @@ class SketchedRidge(RidgeSettings):
         check_is_fitted(self)
         statistics = vars(self).get("statistics_")
         if not isinstance(statistics, RidgeStatistics):
-            raise AttributeError(
-                f"{name} exists only after a fit with mode='primal': set it, and fit again."
-            )
+            raise AttributeError(self._missing_statistics(name))
         return statistics
+
+    def _missing_statistics(self, name: str) -> str:
+        """Return why something cannot be had that follows from the statistics, and a remedy."""
+        if "_statistics_kept" not in vars(self):
+            return f"{name} exists only after a fit with mode='primal': set it, and fit again."
+        return (
+            f"{name} needs statistics_, which a pickle leaves out to be small: fit by partial_fit "
+            "before pickling, which keeps them, or pickle model.statistics_ beside the model and "
+            "set statistics_ after loading."
+        )
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a block is added to earlier ones; refused where those are lost."""
+        if vars(self).get("_statistics_kept") is False and "statistics_" not in vars(self):
+            raise AttributeError(self._missing_statistics("partial_fit"))
+        return "statistics_" in vars(self)
 
     def _store(self, attributes: dict[str, Any]) -> None:
         for name in _FITTED:
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
+
+
+def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> None:
+    """Name rows that decide the whole solution because the kernel is so large there."""
+    kernel = getattr(feature_map, "kernel_", None)
+    if not isinstance(kernel, Kernel):
+        return
+    diagonal = kernel.diagonal(rows.X).astype(np.float64)
+    cause = dwarfing_rows(diagonal, rows.numbers)
+    if cause is not None:
+        warn_user(f"{cause}.", OutlierWarning)
+
+
+def in_dtype_of_rows(values: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return predictions in the dtype of the rows; refuse what would become infinite or zero."""
+    limits, largest = np.finfo(dtype), float(np.abs(values).max(initial=0.0))
+    fits = float(limits.tiny) <= largest <= float(limits.max)
+    if dtype == np.float32 and largest > 0.0 and not fits:
+        where = "beyond" if largest > 1.0 else "below"
+        raise InputError(
+            f"predictions are {where} the range of float32, the dtype of the rows: they reach "
+            f"{largest:.3g}. Give rows of float64."
+        )
+    return values.astype(dtype, copy=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from powersketch.exceptions import warn_user
 from powersketch.execution import Progress
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
+from powersketch.kernel_ridge.memory_needs import bytes_of_fit, bytes_of_scores, pilot_size
 from powersketch.kernel_ridge.primal import (
     TrainingRows,
     feature_blocks,
@@ -37,9 +38,10 @@ _LANDMARKS = {"uniform": "uniform", "leverage": "recursive"}
 _SIZES = tuple(2**power for power in range(5, 15))
 # Errors that differ by less are equal, and the cheapest map is taken.
 _EQUAL_ERRORS = 1.02
-# The Gram matrix, a copy that is factored, and one block of features.
-_MATRICES = 3
-_BLOCK_BYTES = 256 << 20
+_PILOT_SHARE = 0.25  # of the memory, for the rows of the pilot
+_FEWEST_PILOT_FEATURES = 16
+# Budgets of time are advised with so much more than was predicted, as predictions vary.
+_ADVISED_TIME = 1.5
 # Times are repeated where a budget of seconds depends on them, and the best one counts.
 _REPETITIONS = 3
 
@@ -99,6 +101,11 @@ class Candidate:
         fit = self.seconds_to_fit * (growth**2 if self.name in _LANDMARKS else growth)
         return transform + fit + products * self.seconds_per_product
 
+    def bytes(self, rows: int, features: int) -> float:
+        """Return the predicted memory of a fit, with blocks of rows as short as they get."""
+        scores = bytes_of_scores(rows, features) if self.name == "leverage" else 0.0
+        return max(bytes_of_fit(rows, features, self.columns), scores)
+
     def _work(self, features: int) -> float:
         """Return a number in proportion to the work for the features of a row."""
         if self.name in _LANDMARKS:
@@ -143,15 +150,12 @@ def chosen_map(
 ) -> tuple[Any, Choice]:
     """Return an unfitted map for the rows and what speaks for it."""
     makers = _makers(kernel, seed, n_jobs)
-    pilot = rows.sample(_PILOT_ROWS, RandomStreams(seed, "kernel-ridge/pilot"))
+    pilot = rows.sample(_pilot_rows(rows, budget), RandomStreams(seed, "kernel-ridge/pilot"))
     fitted, held_out = pilot[::2], pilot[1::2]
     if held_out.count < _FEWEST_ROWS:
-        size = min(budget.n_components or rows.count, rows.count)
-        _warn_if_cut(budget, size)
-        reason = f"{rows.count} rows are too few for a pilot, and landmarks can be all of them"
+        size, reason = _size_without_pilot(rows, budget)
         return makers["uniform"](size), Choice("uniform", size, (), reason)
-    size = min(fitted.count // _ROWS_PER_FEATURE, _LARGEST_PILOT_MAP)
-    size = min(size, budget.n_components or size)
+    size = _pilot_features(fitted.count, budget)
     if not isinstance(alpha, str):
         # The penalty of a mean over fewer rows.
         alpha = alpha * fitted.count / rows.count
@@ -163,9 +167,50 @@ def chosen_map(
     candidates = tuple(
         measured(name, make(size), fitted, held_out, alpha) for name, make in makers.items()
     )
-    best, why = _best(candidates, rows.count, budget)
+    best, why = _best(_affordable(candidates, rows.count, budget.bytes), rows.count, budget)
     size, limit = _size(best, rows, budget)
     return makers[best.name](size), Choice(best.name, size, candidates, f"{why}; {limit}")
+
+
+def _pilot_rows(rows: TrainingRows, budget: Budget) -> int:
+    """Return how many rows a pilot has: fewer where they would fill the memory."""
+    if budget.bytes is None:
+        return _PILOT_ROWS
+    most = int(_PILOT_SHARE * budget.bytes / (8 * rows.X.shape[1]))
+    return min(max(most, 2 * _FEWEST_ROWS), _PILOT_ROWS)
+
+
+def _pilot_features(rows: int, budget: Budget) -> int:
+    """Return how many features the maps have that are compared on a pilot of so many rows."""
+    size = min(rows // _ROWS_PER_FEATURE, _LARGEST_PILOT_MAP)
+    size = min(size, budget.n_components or size)
+    most = pilot_size(budget.bytes, rows)
+    return size if most is None else min(size, max(most, _FEWEST_PILOT_FEATURES))
+
+
+def _size_without_pilot(rows: TrainingRows, budget: Budget) -> tuple[int, str]:
+    """Return the number of landmarks and the reason where rows are too few to be divided."""
+    too_few = f"{rows.count} rows are too few for a pilot"
+    if budget.n_components is not None:
+        size = min(budget.n_components, rows.count)
+        _warn_if_cut(budget, size)
+        return size, f"{too_few}, and landmarks can be all of them"
+    needed = [bytes_of_fit(rows.count, size, rows.X.shape[1]) for size in _sizes(rows.count)]
+    if budget.bytes is None or needed[-1] <= budget.bytes:
+        return rows.count, f"{too_few}, and landmarks can be all of them"
+    allowed = [
+        size
+        for size, bytes in zip(_sizes(rows.count), needed, strict=True)
+        if bytes <= budget.bytes
+    ]
+    if not allowed:
+        _warn_of_budget(f"{_sizes(rows.count)[0]} features", budget, None, needed[0])
+    return max(allowed, default=_sizes(rows.count)[0]), f"{too_few}, and memory is limited"
+
+
+def _sizes(rows: int) -> list[int]:
+    """Return the numbers of features to choose from, ascending: no more than rows."""
+    return sorted({min(size, rows) for size in _SIZES})
 
 
 def _makers(kernel: Kernel, seed: int, n_jobs: int | None) -> dict[str, Callable[[int], Any]]:
@@ -229,6 +274,21 @@ def _relative_error(predictions: Any, rows: TrainingRows) -> float:
     return error / scale if scale > 0.0 else 0.0
 
 
+def _affordable(candidates: Sequence[Candidate], rows: int, bytes: float | None) -> list[Candidate]:
+    """Leave out whose need of memory allows less than half of the features that another can have.
+
+    Drawing landmarks by leverage takes memory that is better spent on more of them where it is
+    scarce.
+    """
+    memory = Budget(bytes=bytes)
+    largest = [
+        max((size for size in _sizes(rows) if _fits(candidate, rows, size, memory)), default=0)
+        for candidate in candidates
+    ]
+    pairs = zip(candidates, largest, strict=True)
+    return [candidate for candidate, size in pairs if 2 * size >= max(largest)]
+
+
 def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[Candidate, str]:
     """Return the candidate of the least error; the first one where errors are equal.
 
@@ -256,38 +316,38 @@ def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str
         # About this many features keep the rate of exact kernel ridge regression [RR17].
         size = math.ceil(math.sqrt(rows.count) * math.log(rows.count))
         return min(size, rows.count), "√n log n features, as there is no budget"
-    allowed = [size for size in _SIZES if _fits(best, rows.count, size, budget)]
-    size = max(allowed, default=_SIZES[0])
+    sizes = _sizes(rows.count)
+    allowed = [size for size in sizes if _fits(best, rows.count, size, budget)]
+    size = max(allowed, default=sizes[0])
+    seconds, bytes = best.seconds(rows.count, size), best.bytes(rows.count, size)
     if not allowed:
-        _warn_of_budget(best, rows.count, size, budget)
-    return min(size, rows.count), (
-        f"predicted to take {best.seconds(rows.count, size):.2g} s and "
-        f"{_bytes(size, best.columns):.2g} bytes"
-    )
+        _warn_of_budget(f"{size} features", budget, seconds, bytes)
+    return size, f"predicted to take {seconds:.2g} s and {bytes:.2g} bytes"
 
 
 def _warn_if_cut(budget: Budget, size: int) -> None:
     if budget.n_components is not None and size < budget.n_components:
-        warnings.warn(
+        warn_user(
             f"n_components={budget.n_components} exceeds the {size} rows that landmarks can be: "
-            f"there are {size} features. Give more rows at a time, or an oblivious map as sketch.",
-            stacklevel=6,
+            f"there are {size} features. Give more rows at a time, or an oblivious map as sketch."
         )
 
 
-def _warn_of_budget(best: Candidate, rows: int, size: int, budget: Budget) -> None:
-    warnings.warn(
-        f"even {size} features are predicted to take {best.seconds(rows, size):.2g} s and "
-        f"{_bytes(size, best.columns):.2g} bytes, more than time_budget={budget.seconds} and "
-        f"memory_budget={budget.bytes} allow; they are used all the same: raise the budget.",
-        stacklevel=6,
+def _warn_of_budget(least: str, budget: Budget, seconds: float | None, bytes: float) -> None:
+    """Say that even the least that can be fitted is beyond a budget, and which one would do."""
+    needs, remedies = [], []
+    if budget.bytes is not None and bytes > budget.bytes:
+        needs.append(f"{bytes:.2g} bytes, more than memory_budget={budget.bytes:g}")
+        remedies.append(f"memory_budget={math.ceil(bytes)}")
+    if budget.seconds is not None and seconds is not None and seconds > budget.seconds:
+        needs.append(f"{seconds:.2g} s, more than time_budget={budget.seconds:g}")
+        remedies.append(f"time_budget={_ADVISED_TIME * seconds:.2g}")
+    warn_user(
+        f"even {least} are predicted to take {' and '.join(needs)}. They are used all the same: "
+        f"give {' and '.join(remedies)} or more, or None."
     )
 
 
 def _fits(candidate: Candidate, rows: int, features: int, budget: Budget) -> bool:
     in_time = budget.seconds is None or candidate.seconds(rows, features) <= budget.seconds
-    return in_time and (budget.bytes is None or _bytes(features, candidate.columns) <= budget.bytes)
-
-
-def _bytes(features: int, columns: int) -> float:
-    return 8.0 * features * (_MATRICES * features + columns) + _BLOCK_BYTES
+    return in_time and (budget.bytes is None or candidate.bytes(rows, features) <= budget.bytes)

@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, warn_user
 from powersketch.given_arrays import checked_rows, sound_array
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.primal import TrainingRows
@@ -207,7 +208,12 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
                 "for every row."
             )
         rows = checked_rows(X, estimator=self)
-        labels = column_or_1d(sound_array("y", y), warn=True)
+        labels = column_or_1d(sound_array("y", y))
+        if np.asarray(y).ndim == 2:
+            warn_user(
+                "A column-vector y was passed when a 1d array was expected: give y.ravel().",
+                DataConversionWarning,
+            )
         check_consistent_length(rows, labels)
         check_classification_targets(labels)
         return rows, labels
@@ -232,7 +238,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         return product
 
     def _known_classes(self, classes: ArrayLike | None) -> NDArray[Any]:
-        if "statistics_" in vars(self):
+        if self._goes_on:
             known: NDArray[Any] = self.classes_
             if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
                 raise InputError(

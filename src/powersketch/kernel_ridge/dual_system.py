@@ -13,6 +13,7 @@ from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_ridge.primal import TrainingRows, features_of
 from powersketch.kernel_systems import SketchPreconditioner
 from powersketch.kernel_systems.exact_system import exact_preconditioner, is_factored
+from powersketch.kernel_systems.inputs import check_representable
 from powersketch.kernel_systems.nystroem import default_rank
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.kernels import Kernel
@@ -41,6 +42,8 @@ class DualSystem:
         """Return the matrix as an operator."""
         options: dict[str, Any] = {"memory_budget": self.memory_budget, "n_jobs": self.n_jobs}
         weights = self._weights
+        if weights is not None:
+            check_representable(self.alpha / float(weights.min()))
         if weights is None:
             return KernelOperator(self.kernel, self.rows.X, self.alpha, **options)
         return _WeightedOperator(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.solutions import DualSolution
+from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.kernel_systems.inputs import checked_tolerance
 from powersketch.solvers import SolverResult, conjugate_gradients, warn_if_not_converged
 
@@ -23,7 +24,7 @@ def exact_solution(
     if fit_intercept:
         right = np.column_stack((right, np.ones(right.shape[0])))
     result = _solve(system, right, tol, verbose)
-    warn_if_not_converged(result, stacklevel=5)
+    warn_if_not_converged(result)
     coef, intercept = result.x, np.zeros(result.x.shape[1])
     if fit_intercept:
         coef, intercept = _with_intercept(result.x)
@@ -42,15 +43,21 @@ def _solve(
     if result.converged:
         return result
     needed = getattr(inverse, "nugget", system.alpha)
-    return dataclasses.replace(result, message=_failure(result, tol, system.alpha, needed))
+    cause = dwarfing_rows(system.kernel.diagonal(system.rows.X), system.rows.numbers)
+    message = _failure(result, tol, system.alpha, needed, cause)
+    return dataclasses.replace(result, message=message)
 
 
-def _failure(result: SolverResult, tol: float, alpha: float, needed: float) -> str:
+def _failure(
+    result: SolverResult, tol: float, alpha: float, needed: float, cause: str | None
+) -> str:
     """Say what was reached, and what a user of the estimator can change."""
     reached = (
         f"mode='exact' has not converged: a residual of {result.residual:.2g} after "
         f"{result.iterations} iterations is above tol={tol:g}"
     )
+    if cause is not None:
+        return f"{reached}: {cause}."
     if needed > alpha:
         return (
             f"{reached}. The system is singular to working precision, as it is for alpha=0 where "

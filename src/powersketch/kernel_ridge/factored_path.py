@@ -16,12 +16,14 @@ from powersketch.execution import cholesky_in_place
 from powersketch.feature_maps.triangular_rows import TriangularRows
 from powersketch.kernel_ridge.regularisation_path import SMALLEST_SLACK
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
+from powersketch.random_streams import RandomStreams
 
 # An eigendecomposition of m features takes the time of about so many products of m × m matrices,
 # and a factorisation of a half of one.
 _EIGENDECOMPOSITION = 12.0
 _FACTORISATION = 0.5
 _FEWEST_FEATURES = 256
+_PROBES = 16
 
 
 def factors_are_cheaper(alphas: int, features: int, rows: int) -> bool:
@@ -38,23 +40,27 @@ def factored_path(
     blocks: Iterable[tuple[Any, Any, Any]],
     *,
     fit_intercept: bool,
-) -> tuple[NDArray[np.float64], list[RidgeSolution]] | None:
+) -> tuple[NDArray[np.float64], list[RidgeSolution], float] | None:
     """Return every alpha's mean squared error at rows left out one at a time, and its solution.
+
+    The last number is the effective dimension of the smallest alpha, up to a few percent.
 
     None if rounding errors leave a matrix indefinite. The blocks hold features, targets and weights
     or None; a row of leverage h that is left out has a residual larger by 1 / (1 − h).
     """
     gram, cross, _ = statistics.moments(fit_intercept=fit_intercept)
     rows = [_prepared(statistics, *block, fit_intercept=fit_intercept) for block in blocks]
-    scores, solutions = np.empty(alphas.size), []
+    scores, solutions, in_use = np.empty(alphas.size), [], 0.0
     for index, alpha in enumerate(alphas.tolist()):
         factor = _cholesky(gram, alpha)
         if factor is None:
             return None
+        if index == 0:
+            in_use = _effective_dimension(factor, alpha)
         coef = linalg.cho_solve((factor.T, False), cross, check_finite=False)
         scores[index] = _score(TriangularRows.of(factor), coef, rows)
         solutions.append(statistics.solution(coef, fit_intercept=fit_intercept))
-    return scores, solutions
+    return scores, solutions, in_use
 
 
 def _prepared(
@@ -85,6 +91,15 @@ def _cholesky(gram: NDArray[np.float64], alpha: float) -> NDArray[Any] | None:
     factor = gram.T.copy(order="C")
     factor[np.diag_indices_from(factor)] += alpha
     return factor if cholesky_in_place(factor) else None
+
+
+def _effective_dimension(factor: NDArray[Any], alpha: float) -> float:
+    """Return m − alpha tr (G + alpha I)⁻¹ with the trace from products with vectors of signs."""
+    features = factor.shape[0]
+    signs = RandomStreams(0, "kernel-ridge/trace").signs("probes", _PROBES * features)
+    probes = signs.reshape(features, _PROBES)
+    solved = linalg.cho_solve((factor.T, False), probes, check_finite=False)
+    return float(features - alpha * np.sum(probes * solved) / _PROBES)
 
 
 def _score(

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
-from powersketch.kernel_ridge.accumulation import row_blocks
+from powersketch.kernel_ridge.accumulation import BLOCK_BYTES, row_blocks
 from powersketch.kernel_ridge.factored_path import factored_path, factors_are_cheaper
 from powersketch.kernel_ridge.regularisation_path import (
     RegularisationPath,
@@ -33,11 +33,12 @@ Blocks = Iterator[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64] |
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows, targets, and weights that are above 0 or None."""
+    """Rows, targets, and weights that are above 0 or None; the numbers that the user knows."""
 
     X: Any
     targets: NDArray[np.float64]
     weights: NDArray[np.float64] | None
+    numbers: NDArray[np.int64] | None = None
 
     @classmethod
     def of_positive_weight(
@@ -47,7 +48,7 @@ class TrainingRows:
         check_some_weight(weights)
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
-            X, targets, weights = X[kept], targets[kept], weights[kept]
+            return cls(X[kept], targets[kept], weights[kept], kept)
         return cls(X, targets, weights)
 
     @property
@@ -72,17 +73,19 @@ def features_of(feature_map: Any, X: Any) -> NDArray[Any]:
     return np.asarray(Z.toarray() if sparse.issparse(Z) else Z)
 
 
-def feature_blocks(feature_map: Any, rows: TrainingRows, progress: Progress) -> Blocks:
+def feature_blocks(
+    feature_map: Any, rows: TrainingRows, progress: Progress, block_bytes: int = BLOCK_BYTES
+) -> Blocks:
     """Yield features, targets and weights, so few rows at a time that the features stay small."""
-    for part in map_blocks(feature_map, rows.X):
+    for part in map_blocks(feature_map, rows.X, block_bytes):
         block = rows[part]
         yield features_of(feature_map, block.X), block.targets, block.weights
         progress.update(part.stop)
 
 
-def map_blocks(feature_map: Any, X: Any) -> Iterator[slice]:
+def map_blocks(feature_map: Any, X: Any, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
     """Yield slices of the rows of which a block of features is to be made."""
-    return row_blocks(X.shape[0], features_of(feature_map, X[:1]).shape[1])
+    return row_blocks(X.shape[0], features_of(feature_map, X[:1]).shape[1], block_bytes)
 
 
 def primal_solution(
@@ -96,7 +99,7 @@ def primal_solution(
     """Solve for the given alpha, or for the one chosen by "gcv", or by "loo" from `left_out`."""
     if not isinstance(alpha, str):
         solution = statistics.solve(alpha, fit_intercept=fit_intercept)
-        return PrimalSolution(float(alpha), solution.coef, solution.intercept)
+        return PrimalSolution(float(alpha), solution.coef, solution.intercept, fit_intercept)
     if statistics.count < 2:
         raise InputError(
             f"alpha={alpha!r} needs at least 2 rows of positive weight, got {statistics.count}: "
@@ -122,7 +125,10 @@ def primal_solution(
         scores = path.left_out_errors(alphas, left_out)
         chosen = chosen_by_left_out(alphas, scores)
     solution = path.solve(chosen)
-    return PrimalSolution(chosen, solution.coef, solution.intercept, alphas, scores)
+    in_use = float(path.spectrum.effective_dimension(chosen))
+    return PrimalSolution(
+        chosen, solution.coef, solution.intercept, fit_intercept, alphas, scores, in_use
+    )
 
 
 def _by_factors(
@@ -136,7 +142,7 @@ def _by_factors(
     path = factored_path(statistics, alphas, blocks, fit_intercept=fit_intercept)
     if path is None:
         return None
-    scores, solutions = path
+    scores, solutions, in_use = path
     best = solutions[int(np.argmin(scores))]
     chosen = chosen_by_left_out(alphas, scores)
-    return PrimalSolution(chosen, best.coef, best.intercept, alphas, scores)
+    return PrimalSolution(chosen, best.coef, best.intercept, fit_intercept, alphas, scores, in_use)

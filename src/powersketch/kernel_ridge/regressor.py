@@ -9,10 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge.base import SketchedRidge
+from powersketch.kernel_ridge.base import SketchedRidge, in_dtype_of_rows
 from powersketch.kernel_ridge.posterior import Posterior
 from powersketch.kernel_ridge.primal import TrainingRows, features_of, map_blocks
-from powersketch.kernel_ridge.targets import checked_targets, checked_weights
+from powersketch.kernel_ridge.targets import (
+    checked_targets,
+    checked_weights,
+    warn_of_outlying_targets,
+)
 from powersketch.kernels import Kernel
 
 # What features lack of k(x, x), in units of their last place, that may be due to rounding.
@@ -26,6 +30,11 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     features z of a fitted map; one block of rows is looked at after the other, and what is kept
     is of the size of the features' Gram matrix. In the other modes f is a combination of the
     exact kernel's functions k(·, x_i).
+
+    A pickle holds what predictions need. It leaves out `statistics_`, as large as the Gram matrix,
+    unless rows came by `partial_fit`; without them a loaded model has no `predict_std`,
+    `partial_fit` and `effective_dimension_`, and says so. To keep them, fit by `partial_fit`, or
+    pickle ``model.statistics_`` beside the model and set it after loading.
 
     Parameters
     ----------
@@ -62,10 +71,12 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         y.
     time_budget : float or None, default=None
         Seconds that a fit with ``sketch="auto"`` may take beside its pilot, which itself takes one
-        or two.
+        or two. Budgets limit the size: they are refused beside `n_components`, and for a given map.
     memory_budget : float or None, default=None
-        Bytes that ``sketch="auto"`` may spend on the Gram matrix and its factors, and mode "exact"
-        on the kernel matrix.
+        Bytes that a fit with ``sketch="auto"`` may hold at a time beside the rows: the Gram
+        matrix, its factors, landmarks, and features of blocks of rows, which get shorter where
+        memory is scarce. In the modes "exact" and "row-sketch", bytes of the kernel matrix, which
+        is computed anew for every product where it takes more.
     random_state : int, RandomState instance or None, default=None
         Seed of the feature map, unless that has its own, and of all samples.
     n_jobs : int or None, default=None
@@ -175,6 +186,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         self._check_parameters()
         rows, targets = checked_targets(X, y, estimator=self)
         weights = checked_weights(sample_weight, rows)
+        warn_of_outlying_targets(targets, weights)
         self._fit_rows(TrainingRows.of_positive_weight(rows, targets, weights), X)
         return self
 
@@ -202,6 +214,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         self._check_partial()
         rows, targets = checked_targets(X, y, estimator=self)
         weights = checked_weights(sample_weight, rows)
+        warn_of_outlying_targets(targets, weights)
         self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X)
         return self
 
@@ -248,13 +261,13 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         X = self._checked_new_rows(X)
         if "_posterior" not in vars(self):
             self._posterior = Posterior.of(
-                statistics, self.alpha_, fit_intercept=self.fit_intercept
+                statistics, self.alpha_, fit_intercept=self._solved().fit_intercept
             )
-        values = np.empty((X.shape[0], *statistics.target_mean.shape), X.dtype)
-        for part in map_blocks(self.sketch_, X):
+        values = np.empty((X.shape[0], *statistics.target_mean.shape))
+        for part in map_blocks(self.sketch_, X, self._block_bytes):
             Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
             values[part] = np.sqrt(self._posterior.variances(Z, self._missing(X[part], Z)))
-        return values
+        return in_dtype_of_rows(values, X.dtype)
 
     def _missing(self, X: Any, Z: NDArray[np.float64]) -> NDArray[np.float64] | float:
         kernel = getattr(self.sketch_, "kernel_", None)

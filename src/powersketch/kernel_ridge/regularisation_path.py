@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,13 +16,17 @@ from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 
 _VALUES = 50
 _DECADES = 10
+LEAST_SHARE = 10.0**-_DECADES  # of the trace of the Gram matrix, for the smallest alpha
 # Leverages come with rounding errors; one minus a leverage is not taken for less than this.
 SMALLEST_SLACK = 1e-12
 _COLUMNS_AT_A_TIME = 1024
 
 
 class RegularisationWarning(UserWarning):
-    """The best alpha lies at the lower end of those that were tried."""
+    """The best alpha is the smallest that was tried, and the error is not negligible.
+
+    The message names what helps most: more features, a kernel that varies faster, smaller alphas.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +151,16 @@ def checked_alphas(alphas: ArrayLike | None) -> NDArray[np.float64] | None:
     """Return the values in ascending order; None stays None."""
     if alphas is None:
         return None
-    values: NDArray[np.float64] = np.asarray(alphas, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not (np.isfinite(values) & (values > 0.0)).all():
+    values = np.asarray(alphas)
+    if values.dtype == object and values.ndim == 1:
+        values = np.array([v if isinstance(v, numbers.Real) else np.nan for v in values])
+    positive = values.ndim == 1 and values.size > 0 and values.dtype.kind in "iuf"
+    if not (positive and (np.isfinite(values) & (values > 0.0)).all()):
         raise InputError(
             f"alphas={alphas!r}: allowed is a list of finite numbers above 0, at least one: "
             "give for example numpy.logspace(-6, 3, 50), or None."
         )
-    return np.unique(values)
+    return np.unique(values.astype(np.float64))
 
 
 def chosen_by_left_out(alphas: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
@@ -173,14 +180,3 @@ def chosen_by_generalised(
         return float(alphas[-1])
     near = np.flatnonzero(scores <= scores.min() * (1.0 + np.sqrt(2.0 / rows)))
     return float(alphas[near[-1]])
-
-
-def warn_at_lower_end(alpha: float, alphas: NDArray[np.float64] | None, stacklevel: int) -> None:
-    """Warn if the chosen alpha is the smallest of several."""
-    if alphas is not None and alphas.size > 1 and alpha == alphas[0]:
-        warnings.warn(
-            f"the best score is that of alpha={alpha:.3g}, the smallest that was tried: smaller "
-            "ones may be better, or the data has no noise. Give smaller alphas.",
-            RegularisationWarning,
-            stacklevel=stacklevel + 1,
-        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,12 @@ from numpy.typing import NDArray
 
 from powersketch import native
 from powersketch.accuracy import statistical_dimension
+from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.primal import feature_blocks, features_of
 from powersketch.kernel_ridge.solutions import DualSolution
+from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 from powersketch.solvers import CholeskyFactor, conjugate_gradients
@@ -54,6 +55,7 @@ def row_sketch_solution(
 ) -> tuple[DualSolution, RowSketchReport]:
     """Return coefficients and intercept, and how near to the best ones they are."""
     rows = system.rows
+    _refuse_dwarfing_rows(system)
     targets = rows.targets
     intercept = np.zeros(targets.shape[1:])
     if fit_intercept:
@@ -71,6 +73,13 @@ def row_sketch_solution(
         _warn_of_coarse_features(system, ratio, eps)
     dual = DualSolution(system.alpha, coef.reshape(targets.shape), intercept)
     return dual, RowSketchReport(count, dimension, ratio)
+
+
+def _refuse_dwarfing_rows(system: DualSystem) -> None:
+    """Name the rows beside which alpha is nothing, where the sketch could only name alpha."""
+    cause = dwarfing_rows(system.kernel.diagonal(system.rows.X), system.rows.numbers)
+    if cause is not None:
+        raise InputError(f"mode='row-sketch' cannot be used: {cause}.")
 
 
 def sketched_rows(dimension: float, eps: float) -> int:
@@ -177,10 +186,9 @@ def _dual_bound(
 
 
 def _warn_of_coarse_features(system: DualSystem, ratio: float, eps: float) -> None:
-    warnings.warn(
+    warn_user(
         f"the objective is up to {ratio:.3g} times its minimum, more than 1 + eps = "
         f"{1.0 + eps:.3g}: the features are too coarse for alpha={system.alpha:.3g} (or, rarely, "
         "the sketch of the rows was unlucky). Use more components, a larger alpha or mode='exact'.",
         CoarseSketchWarning,
-        stacklevel=6,
     )

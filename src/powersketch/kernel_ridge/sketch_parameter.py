@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
 from powersketch.feature_maps.polynomial import PolynomialSketch
-from powersketch.kernel_systems import map_for
+from powersketch.kernel_systems.maps import kernel_parameters, map_for
+from powersketch.parameters import refuse_unless_default
 
 _DEFAULT_COMPONENTS = 256
 # A row of large weight is given to the map so many times at most.
@@ -46,6 +48,11 @@ def unfitted_map(
 
     Errors call it by the name of the parameter that it was given as.
     """
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise InputTypeError(
+            f"kernel_params={kernel_params!r} is a {type(kernel_params).__name__}; allowed is a "
+            "dict from names of parameters to values, or None."
+        )
     if sketch is None or isinstance(sketch, str):
         feature_map = _named_map("gaussian" if sketch is None else sketch, kernel_params, parameter)
     elif kernel_params is not None:
@@ -65,8 +72,27 @@ def unfitted_map(
         )
     _set_if_open(feature_map, seed, n_jobs)
     if n_components is not None:
+        if kernel_params and "n_components" in kernel_params:
+            refuse_unless_default(
+                "kernel_params['n_components']",
+                kernel_params["n_components"],
+                n_components,
+                f"beside n_components={n_components}",
+            )
         _set_size(feature_map, n_components)
     return feature_map
+
+
+def refuse_map_parameters(sketch: Any, kernel_params: dict[str, Any] | None, why: str) -> None:
+    """Refuse parameters of a named map that are none of its kernel, for the reason given."""
+    name = "gaussian" if sketch is None else sketch
+    if not isinstance(name, str) or not kernel_params:
+        return
+    defaults, own = _BY_NAME[name]().get_params(), kernel_parameters(_BY_NAME[name])
+    for parameter, value in kernel_params.items():
+        if parameter not in own:
+            given = f"kernel_params[{parameter!r}]"
+            refuse_unless_default(given, value, defaults[parameter], why)
 
 
 def rows_for(feature_map: Any, X: Any, weights: NDArray[np.float64] | None) -> Any:

@@ -13,13 +13,18 @@ from powersketch.kernels import Kernel
 
 @dataclass(frozen=True, eq=False)
 class PrimalSolution:
-    """Predictions are z(x) @ coefᵀ + intercept; with the path of alphas if there was one."""
+    """Predictions are z(x) @ coefᵀ + intercept; with the path of alphas if there was one.
+
+    The effective dimension is known where the smallest alpha of the path was chosen.
+    """
 
     alpha: float
     coef: NDArray[np.float64]
     intercept: NDArray[np.float64]
+    fit_intercept: bool
     alphas: NDArray[np.float64] | None = None
     scores: NDArray[np.float64] | None = None
+    effective_dimension: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

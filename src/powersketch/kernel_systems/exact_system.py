@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from powersketch.exceptions import InputError
+from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.kernel_systems.preconditioner import STRATEGIES
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.solvers import (
@@ -45,7 +46,7 @@ def solve_exact(problem: KernelProblem, preconditioner: Any, method: str) -> Sol
         result = conjugate_gradients(
             operator, problem.y, preconditioner=inverse, **problem.solver_options
         )
-    return _with_advice(result, problem.alpha, inverse)
+    return _with_cause(_with_advice(result, problem.alpha, inverse), operator)
 
 
 def is_factored(operator: KernelOperator) -> bool:
@@ -56,11 +57,15 @@ def is_factored(operator: KernelOperator) -> bool:
 def exact_preconditioner(
     problem: KernelProblem, operator: KernelOperator, preconditioner: Any
 ) -> Any:
-    """Return the given preconditioner, or the one of a name: "auto" factors what is_factored."""
+    """Return the given preconditioner, or the one of a name: "auto" factors what is_factored.
+
+    But a number of components asks for a sketch that has so many.
+    """
     if not isinstance(preconditioner, str):
         return preconditioner
     if preconditioner == "auto":
-        preconditioner = "cholesky" if is_factored(operator) else "nystroem"
+        factored = is_factored(operator) and problem.n_components is None
+        preconditioner = "cholesky" if factored else "nystroem"
     if preconditioner == "none":
         return None
     if preconditioner == "cholesky":
@@ -84,6 +89,14 @@ def _cholesky(problem: KernelProblem, operator: KernelOperator) -> CholeskyFacto
             "do not fit memory_budget: use a larger one, or preconditioner='sketched-data'."
         )
     return CholeskyFactor(operator.matrix, alpha=problem.alpha, dtype=problem.X.dtype)
+
+
+def _with_cause(result: SolverResult, operator: KernelOperator) -> SolverResult:
+    """Name the rows that are the reason of a failure, where there are such."""
+    cause = None if result.converged else dwarfing_rows(operator.diagonal() - operator.alpha)
+    if cause is None:
+        return result
+    return dataclasses.replace(result, message=f"{result.message} The likely reason: {cause}.")
 
 
 def _with_advice(result: SolverResult, alpha: float, inverse: Any) -> SolverResult:

@@ -34,15 +34,18 @@ def fitted_map(
 ) -> FeatureMap:
     """Return a map that is fitted to X: a copy of the given one, or that of the kernel.
 
-    A size of None is the given map's own, or four features per row.
+    A size of None is the given map's own, or four features per row. The seed is the given map's
+    own as well, if it has one.
     """
+    seed = int(streams.integers("map", 1, 2**32)[0])
     if given is not None:
         sketch: FeatureMap = clone(given)
+        if sketch.random_state is None:
+            sketch.set_params(random_state=seed)
         if size is not None:
             sketch.set_params(n_components=size)
     else:
         size = _FEATURES_PER_ROW * X.shape[0] if size is None else size
-        seed = int(streams.integers("map", 1, 2**32)[0])
         sketch = map_for(kernel, size, random_state=seed, n_jobs=n_jobs, verbose=verbose)
     return sketch.fit(X)
 

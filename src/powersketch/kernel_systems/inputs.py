@@ -15,6 +15,7 @@ from powersketch.native import Rows, is_sparse
 from powersketch.parameters import checked_non_negative, checked_positive
 
 _SMALLEST_TOLERANCE = 1e-15
+_LARGEST_ALPHA = 1e300
 
 
 def checked_rows(X: Any) -> Rows:
@@ -37,9 +38,20 @@ def check_kernel(kernel: object) -> None:
 
 def checked_alpha(alpha: object) -> float:
     """Return what is added to the diagonal, or say why it may not be negative."""
-    return checked_non_negative(
+    value = checked_non_negative(
         "alpha", alpha, reason="because K + alpha I has to be positive definite"
     )
+    check_representable(value)
+    return value
+
+
+def check_representable(alpha: float) -> None:
+    """Refuse an alpha whose sum over the rows overflows."""
+    if alpha > _LARGEST_ALPHA:
+        raise InputError(
+            f"alpha={alpha:g} is out of range; choose at most {_LARGEST_ALPHA:g}, as sums of it "
+            "overflow: the solution is zero for far smaller ones."
+        )
 
 
 def checked_tolerance(tol: object) -> float:

@@ -34,6 +34,11 @@ _MAPS: dict[type[Kernel], tuple[type[FeatureMap], dict[str, str]]] = {
 }
 
 
+def kernel_parameters(sketch: type[FeatureMap]) -> frozenset[str]:
+    """Return the names of the parameters of a feature map that belong to its kernel."""
+    return frozenset(name for kind, names in _MAPS.values() if kind is sketch for name in names)
+
+
 def map_for(
     kernel: Kernel,
     n_components: int,

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.exceptions import warn_user
 from powersketch.execution import interruptible, thread_count
 from powersketch.feature_maps.leverage_scores import landmark_rows
 from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
@@ -47,7 +48,7 @@ def nystroem(
     The approximation lies below K, so that what is missing is positive. The nugget counts it as the
     smallest eigenvalue that was found.
     """
-    rank = min(default_rank(X.shape[0]) if rank is None else rank, int(X.shape[0]))
+    rank = default_rank(X.shape[0]) if rank is None else _possible_rank(rank, int(X.shape[0]))
     columns: Float64
     if landmarks == "range-finder":
         columns, core = _mixed_columns(X, kernel, rank, streams, n_jobs, matrix)
@@ -66,6 +67,16 @@ def nystroem(
     inverse = LowRankInverse.with_tail(factor, alpha)
     text = f"Nyström, {landmarks}: {inverse.describe()}"
     return Approximation(inverse, rank, inverse.nugget, text)
+
+
+def _possible_rank(rank: int, rows: int) -> int:
+    """Return the rank, or the number of rows and a warning if that is less."""
+    if rank > rows:
+        warn_user(
+            f"n_components={rank} exceeds the {rows} rows that landmarks can be: there are {rows} "
+            "components. Leave n_components at None, or give fewer."
+        )
+    return min(rank, rows)
 
 
 def _columns(

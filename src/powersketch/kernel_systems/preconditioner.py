@@ -18,7 +18,12 @@ from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
 from powersketch.kernel_systems.sketched_data import row_length, sketched_data
 from powersketch.kernels import Kernel
 from powersketch.native import Rows
-from powersketch.parameters import checked_integer, one_of
+from powersketch.parameters import (
+    checked_integer,
+    checked_verbose,
+    one_of,
+    refuse_unless_default,
+)
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.solvers import LowRankInverse, TriangularFactor
 
@@ -60,13 +65,14 @@ class SketchPreconditioner(LinearOperator):
         coordinates (all d, if the rows have fewer entries), 4 n features, or n / 12 landmarks, but
         from 100 to 2000.
     landmarks : {"leverage", "range-finder", "uniform"}, default="leverage"
-        For "nystroem": rows drawn by their leverage, random mixtures of all rows, or rows drawn
+        Only for "nystroem": rows drawn by leverage, random mixtures of all rows, or rows drawn
         with equal probabilities. Mixtures approximate K better, but take a product with K.
     matrix : ndarray of shape (n, n), default=None
-        K itself, without alpha, if it is at hand: "nystroem" then takes its columns from there.
+        K itself, without alpha, if it is at hand: "nystroem", which alone may be given one, then
+        takes its columns from there.
     map : feature map, default=None
-        For "features": a feature map of the kernel. A copy of it is fitted. None is the sketch of
-        this package for the kernel.
+        Only for "features": a feature map of the kernel. A copy of it is fitted, with a seed from
+        `random_state` unless it has its own. None is the sketch of this package for the kernel.
     random_state : int, RandomState or None, default=None
         Seed of the sketch.
     n_jobs : int, default=None
@@ -131,11 +137,13 @@ class SketchPreconditioner(LinearOperator):
         if n_components is not None:
             checked_integer("n_components", n_components, 1)
         thread_count(n_jobs)
+        checked_verbose(verbose)
         X = checked_rows(X)
         _check_matrix(matrix, X.shape[0])
         super().__init__(np.dtype(np.float64), (X.shape[0], X.shape[0]))
-        self.seed_ = seed_from(random_state)
         self.strategy_ = _chosen_strategy(X) if strategy == "auto" else strategy
+        _refuse_unused(self.strategy_, landmarks, matrix, map)
+        self.seed_ = seed_from(random_state)
         progress = Progress(f"{type(self).__name__}, {self.strategy_}", 1, verbose, unit="factors")
         streams = RandomStreams(self.seed_, "SketchPreconditioner")
         if self.strategy_ == "sketched-data":
@@ -188,6 +196,18 @@ class SketchPreconditioner(LinearOperator):
 
     def _transpose(self) -> Self:
         return self
+
+
+def _refuse_unused(strategy: str, landmarks: str, matrix: Any, map: FeatureMap | None) -> None:
+    """Refuse what belongs to another strategy than the one in use."""
+    why = f"with the strategy {strategy!r}; it is for strategy="
+    if strategy != "nystroem":
+        refuse_unless_default("landmarks", landmarks, "leverage", f"{why}'nystroem'")
+        if matrix is not None:
+            # The matrix itself is too large for a message.
+            refuse_unless_default("matrix", type(matrix), None, f"{why}'nystroem'")
+    if strategy != "features":
+        refuse_unless_default("map", map, None, f"{why}'features'")
 
 
 def _check_matrix(matrix: Any, rows: int) -> None:

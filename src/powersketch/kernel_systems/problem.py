@@ -56,15 +56,20 @@ class KernelProblem:
         }
 
     def sketched(self, strategy: str, matrix: NDArray[Any] | None = None) -> SketchPreconditioner:
-        """Return the preconditioner of a strategy, of the size that was asked for."""
+        """Return the preconditioner of a strategy, of the size that was asked for.
+
+        The matrix serves the strategy "nystroem", and no other.
+        """
+        own: dict[str, Any] = (
+            {"landmarks": _LANDMARKS, "matrix": matrix} if strategy == "nystroem" else {}
+        )
         return SketchPreconditioner(
             self.X,
             self.kernel,
             self.alpha,
             strategy=strategy,
             n_components=self.n_components,
-            landmarks=_LANDMARKS,
-            matrix=matrix,
+            **own,
             random_state=self.seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,

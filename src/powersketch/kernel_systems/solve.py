@@ -18,12 +18,18 @@ from powersketch.kernel_systems.inputs import (
     checked_targets,
     checked_tolerance,
 )
+from powersketch.kernel_systems.preconditioner import STRATEGIES
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.kernel_systems.sketched_data import default_coordinates, row_length
 from powersketch.kernel_systems.sketched_system import SKETCHED_PRECONDITIONERS, solve_sketched
 from powersketch.kernels import Kernel
 from powersketch.native import Rows
-from powersketch.parameters import checked_integer, one_of
+from powersketch.parameters import (
+    checked_integer,
+    checked_verbose,
+    one_of,
+    refuse_unless_default,
+)
 from powersketch.random_streams import seed_from
 from powersketch.solvers import SolverResult, warn_if_not_converged
 
@@ -77,23 +83,27 @@ def solve_kernel_system(
         An approximate inverse of K + alpha I, or how to make one: "cholesky" factors the stored
         matrix; "sketched-data", "features" and "nystroem" are strategies of
         :class:`SketchPreconditioner`, the last with uniform landmarks; "none" takes none. "auto"
-        is "cholesky" up to 8000 rows if K fits into memory, else "nystroem"; for
+        is "cholesky" up to 8000 rows if K fits into memory and `n_components` is None, else
+        "nystroem"; for
         method="gradient", "sketched-data". For operator="sketched", it says which sketch to solve
         with: "sketched-data" ("auto") or "features".
     method : {"cg", "gradient"}, default="cg"
         Conjugate gradients, or the gradient steps of [SWYZ21], Algorithm 2, with a step that
         converges. That algorithm is operator="sketched", preconditioner="features" (then "auto").
     max_iterations : int, default=None
-        At least 1. None allows 10 n steps of conjugate gradients, but no more than 10,000, or
-        10,000 gradient steps.
+        At least 1, and only where there are iterations: operator="sketched" factors
+        "sketched-data", without any. None allows 10 n steps of conjugate gradients, but no more
+        than 10,000, or 10,000 gradient steps.
     n_components : int, default=None
         The size of the sketch, as for :class:`SketchPreconditioner`; operator="sketched" takes n
-        coordinates where that has 3 n.
+        coordinates where that has 3 n. Only where there is a sketch.
     memory_budget : int, default=None
         Bytes that the exact K may take; if it does not fit, it is computed anew in every step.
-        None is half of the memory that is available now. A factor of K takes as much again.
+        None is half of the memory that is available now. A factor of K takes as much again. Only
+        for operator="exact".
     callback : callable, default=None
-        Called after every step with its number and the worst relative residual.
+        Called after every step with its number and the worst relative residual; only where there
+        are iterations.
     random_state : int, RandomState or None, default=None
         Seed of all sketches and samples.
     n_jobs : int, default=None
@@ -140,12 +150,21 @@ def solve_kernel_system(
     if callback is not None and not callable(callback):
         raise InputTypeError(f"callback={callback!r} is not callable; give a function or None.")
     thread_count(n_jobs)
+    checked_verbose(verbose)
     alpha, tol = checked_alpha(alpha), checked_tolerance(tol)
     _check_preconditioner(preconditioner, operator, method)
     X = checked_rows(X)
+    targets = checked_targets(y, X.shape[0])
+    if operator == "auto":
+        operator = _chosen_operator(X, preconditioner)
+    if operator == "sketched":
+        _refuse_unused_by_sketch(preconditioner, method, memory_budget, max_iterations, callback)
+    elif not _has_size(preconditioner):
+        why = "with this preconditioner, which is no sketch; it is for 'nystroem' and the like"
+        refuse_unless_default("n_components", n_components, None, why)
     problem = KernelProblem(
         X,
-        checked_targets(y, X.shape[0]),
+        targets,
         kernel,
         alpha,
         tol,
@@ -157,8 +176,6 @@ def solve_kernel_system(
         n_jobs,
         verbose,
     )
-    if operator == "auto":
-        operator = _chosen_operator(X, preconditioner)
     solve = solve_sketched if operator == "sketched" else solve_exact
     result = solve(problem, preconditioner, method)
     warn_if_not_converged(result)
@@ -183,6 +200,27 @@ def _check_preconditioner(preconditioner: Any, operator: str, method: str) -> No
             f"preconditioner={preconditioner!r} is a {type(preconditioner).__name__}; allowed for "
             f"operator={operator!r} and method={method!r} are the names {', '.join(allowed)}."
         )
+
+
+def _refuse_unused_by_sketch(
+    preconditioner: Any,
+    method: str,
+    memory_budget: int | None,
+    max_iterations: int | None,
+    callback: Callable[[int, float], object] | None,
+) -> None:
+    """Refuse what belongs to the exact system, or to iterations where there are none."""
+    why = "with operator='sketched', which does not compute K"
+    refuse_unless_default("memory_budget", memory_budget, None, why)
+    if method == "cg" and preconditioner != "features":
+        why = "with operator='sketched', whose system is factored and not iterated"
+        refuse_unless_default("max_iterations", max_iterations, None, why)
+        refuse_unless_default("callback", callback, None, why)
+
+
+def _has_size(preconditioner: Any) -> bool:
+    """Tell whether the preconditioner is one that is made of so many components."""
+    return isinstance(preconditioner, str) and preconditioner in ("auto", *STRATEGIES)
 
 
 def _chosen_operator(X: Rows, preconditioner: Any) -> str:

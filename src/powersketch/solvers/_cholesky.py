@@ -16,6 +16,8 @@ _LARGEST_JITTER = 0.1
 _WIDTH = 512
 # Of the pivots. Beyond it, rounding errors of float32 are as large as the smallest eigenvalues.
 _LARGEST_SPREAD_OF_FLOAT32 = 1e6
+# An entry of the diagonal so many times the median leaves no digits for the others.
+_DWARFING = 1e10
 
 
 def check_square(matrix: NDArray[Any]) -> None:
@@ -65,7 +67,17 @@ def float64_factor(
         jitter = max(10.0 * jitter, rounding)
     raise np.linalg.LinAlgError(
         f"the matrix is not positive definite: its diagonal is {mean:.3g} in the mean, and adding "
-        f"up to {largest:.1g} of that does not suffice: use a larger alpha."
+        f"up to {largest:.1g} of that does not suffice: {_remedy(diagonal)}."
+    )
+
+
+def _remedy(diagonal: NDArray[np.float64]) -> str:
+    row, median = int(diagonal.argmax()), float(np.median(diagonal))
+    if median <= 0.0 or diagonal[row] <= _DWARFING * median:
+        return "use a larger alpha"
+    return (
+        f"row {row} has {diagonal[row]:.3g} there, and the median is {median:.3g}; remove or "
+        "rescale such rows"
     )
 
 

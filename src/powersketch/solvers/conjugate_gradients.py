@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.parameters import checked_integer
+from powersketch.parameters import checked_integer, checked_verbose
 from powersketch.solvers._outcome import larger_alpha, solver_result
 from powersketch.solvers._panels import Float64
 from powersketch.solvers._refinement import (
@@ -31,6 +31,7 @@ from powersketch.solvers._systems import (
 from powersketch.solvers.results import SolverResult
 
 _MOST_ITERATIONS = 10_000
+_SMALLEST_NORM = 1e-140
 
 
 def conjugate_gradients(
@@ -89,7 +90,7 @@ def conjugate_gradients(
     >>> bool(np.allclose(operator @ result.x, np.sin(6.0 * X[:, 0])))
     True
     """
-    tol = checked_tolerance(tol)
+    tol, verbose = checked_tolerance(tol), checked_verbose(verbose)
     system = LinearSystem.checked(operator, b, x0)
     size = system.right.shape[0]
     limit = min(10 * size, _MOST_ITERATIONS)
@@ -155,7 +156,7 @@ class _Block:
     def step(self, images: Float64, curvatures: Float64) -> Float64:
         """Go to the minimum along the directions; return the norms of the residuals there."""
         lengths = self.energies / curvatures
-        extents = column_norms(self.directions)
+        extents = _norms_of_any_size(self.directions)
         self.paths += lengths * extents
         np.maximum(self.norms_of_matrix, column_norms(images) / extents, out=self.norms_of_matrix)
         self.solutions += lengths * self.directions
@@ -193,6 +194,17 @@ class _Block:
             for name, values in vars(self).items():
                 setattr(self, name, values[..., ~leaving])
         return left
+
+
+def _norms_of_any_size(V: Float64) -> Float64:
+    """Return the norms of columns, also of those whose squares are too small for float64."""
+    norms = column_norms(V)
+    small = norms < _SMALLEST_NORM
+    if small.any():
+        exponents = np.frexp(np.abs(V[:, small]).max(axis=0))[1]
+        scaled = np.ldexp(V[:, small], -exponents)
+        norms[small] = np.ldexp(column_norms(scaled), exponents)
+    return norms
 
 
 def _is_positive(values: Float64) -> Mask:

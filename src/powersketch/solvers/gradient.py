@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
 from powersketch.exceptions import InputError
-from powersketch.parameters import checked_integer, checked_positive, one_of
+from powersketch.parameters import checked_integer, checked_positive, checked_verbose, one_of
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.solvers._outcome import solver_result
 from powersketch.solvers._panels import Float64
@@ -97,7 +97,7 @@ def preconditioned_gradient(
     >>> preconditioned_gradient(W.T @ W, np.ones(6), R, step="paper").converged
     False
     """
-    tol = checked_tolerance(tol)
+    tol, verbose = checked_tolerance(tol), checked_verbose(verbose)
     limit = _MOST_ITERATIONS
     if max_iterations is not None:
         limit = checked_integer("max_iterations", max_iterations, 1)

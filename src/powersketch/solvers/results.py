@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 from sklearn.exceptions import ConvergenceWarning
 
+from powersketch.exceptions import warn_user
 from powersketch.solvers._panels import Float64
 
 
@@ -61,15 +61,13 @@ class SolverResult:
         )
 
 
-def warn_if_not_converged(result: SolverResult, *, stacklevel: int = 2) -> None:
+def warn_if_not_converged(result: SolverResult) -> None:
     """Issue scikit-learn's ConvergenceWarning with the message of a result that failed.
 
     Parameters
     ----------
     result : SolverResult
         Nothing is done where it has converged.
-    stacklevel : int, default=2
-        As for :func:`warnings.warn`, counted from the caller of this function.
     """
     if not result.converged:
-        warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel + 1)
+        warn_user(result.message, ConvergenceWarning)

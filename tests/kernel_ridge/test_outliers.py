@@ -1,0 +1,185 @@
+"""Absurd rows, targets, weights and penalties: named or refused, and never a silent loss."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from powersketch import solve_kernel_system
+from powersketch.exceptions import InputError, OutlierWarning
+from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
+from powersketch.kernels import Gaussian, Polynomial
+from powersketch.solvers import CholeskyFactor
+from tests.kernel_ridge.ridge_data import Float64, waves
+
+POLYNOMIAL = Polynomial(2, 0.3, 1.0)
+
+
+def with_value(array: Float64, row: int, value: float) -> Float64:
+    changed = array.copy()
+    changed[row] = value
+    return changed
+
+
+@pytest.mark.parametrize("alpha", [1.0, "loo", "gcv"])
+@pytest.mark.parametrize("value", [1e6, 1e20])
+def test_a_row_that_dwarfs_all_others_is_named(alpha: float | str, value: float) -> None:
+    X, y = waves(300)
+    model = SketchedKernelRidge(POLYNOMIAL, alpha=alpha, random_state=0)
+    with pytest.warns(OutlierWarning, match=r"row 7 has k\(x, x\) up to") as caught:
+        model.fit(with_value(X, 7, value), y)
+    assert caught[0].filename == __file__
+    w = np.ones(300)
+    w[:5] = 0.0
+    with pytest.warns(OutlierWarning, match="row 7 has"):  # in the numbers of the user
+        model.fit(with_value(X, 7, value), y, w)
+    with pytest.warns(OutlierWarning, match="row 7 has"):
+        SketchedKernelRidgeClassifier(POLYNOMIAL, random_state=0).fit(
+            with_value(X, 7, value), y > 0.0
+        )
+
+
+def test_a_row_of_a_later_block_is_named() -> None:
+    X, y = waves(300)
+    model = SketchedKernelRidge(POLYNOMIAL, random_state=0).partial_fit(X[:200], y[:200])
+    with pytest.warns(OutlierWarning, match="row 9 has"):
+        model.partial_fit(with_value(X[200:], 9, 1e9), y[200:])
+
+
+def test_the_exact_mode_names_the_row_and_not_alpha() -> None:
+    X, y = waves(300)
+    with pytest.warns((ConvergenceWarning, OutlierWarning)) as caught:
+        SketchedKernelRidge(POLYNOMIAL, mode="exact").fit(with_value(X, 7, 1e20), y)
+    messages = [str(warning.message) for warning in caught]
+    assert len(messages) == 2
+    assert all("row 7 has" in message and "larger alpha" not in message for message in messages)
+
+
+def test_a_row_sketch_names_the_row_and_not_alpha() -> None:
+    X, y = waves(300)
+    model = SketchedKernelRidge(POLYNOMIAL, mode="row-sketch", random_state=0)
+    with (
+        pytest.warns(OutlierWarning),
+        pytest.raises(InputError, match="row 7 has") as caught,
+    ):
+        model.fit(with_value(X, 7, 1e20), y)
+    assert "choose alpha" not in str(caught.value)
+
+
+def test_kernel_systems_name_the_row() -> None:
+    X, y = waves(300)
+    with pytest.warns(ConvergenceWarning, match="row 7 has"):
+        solve_kernel_system(with_value(X, 7, 1e20), y, POLYNOMIAL, alpha=1.0)
+
+
+def test_a_factorisation_names_the_row() -> None:
+    matrix = np.eye(20)
+    matrix[7, 7], matrix[0, 7], matrix[7, 0] = 1e30, 1e31, 1e31
+    with pytest.raises(np.linalg.LinAlgError, match="row 7 has") as caught:
+        CholeskyFactor(matrix)
+    assert "larger alpha" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["primal", "exact", "row-sketch"])
+@pytest.mark.parametrize("value", [1e30, -1e10])
+def test_an_absurd_target_is_named(mode: str, value: float) -> None:
+    X, y = waves(300)
+    model = SketchedKernelRidge(Gaussian(1.0), mode=mode, random_state=0)
+    expected = rf"y has {re.escape(format(value, '.3g'))} in row 11.*drag every prediction"
+    with pytest.warns(OutlierWarning, match=expected) as caught:
+        model.fit(X, with_value(y, 11, value))
+    assert caught[0].filename == __file__
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_absurd_target_among_several_and_in_blocks_is_named() -> None:
+    X, y = waves(300)
+    both = np.column_stack((y, with_value(y, 4, 1e30)))
+    with pytest.warns(OutlierWarning, match="1e\\+30 in row 4"):
+        SketchedKernelRidge(random_state=0).fit(X, both)
+    with pytest.warns(OutlierWarning, match="1e\\+30 in row 4"):
+        SketchedKernelRidge(random_state=0).partial_fit(X, both)
+    w = np.ones(300)
+    w[4] = 0.0
+    SketchedKernelRidge(random_state=0).fit(X, both, w)  # it is left out, and no reason to warn
+
+
+@pytest.mark.parametrize("few", [1, 3])
+def test_heavy_tails_and_rare_events_are_not_absurd(few: int) -> None:
+    X, y = waves(400)
+    events = np.zeros(400)
+    events[:few] = 1e9
+    tails = np.random.default_rng(0).standard_cauchy(400)
+    for ordinary in (events, tails, np.exp(5.0 * y), y > 0.0):
+        SketchedKernelRidge(random_state=0).fit(X, ordinary)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+@pytest.mark.parametrize("alpha", [1.0, "loo", "gcv"])
+def test_targets_beyond_the_range_of_squares_are_refused(scale: float, alpha: Any) -> None:
+    X, y = waves(100)
+    with pytest.raises(InputError, match=r"y reaches .* divide y by a constant"):
+        SketchedKernelRidge(alpha=alpha).fit(X, scale * y)
+    inside = scale**0.49
+    model = SketchedKernelRidge(alpha=alpha, random_state=0)
+    np.testing.assert_allclose(
+        model.fit(X, inside * y).predict(X) / inside, model.fit(X, y).predict(X), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("mode", ["primal", "exact", "row-sketch"])
+@pytest.mark.parametrize("weight", [1e300, 1e-300, 5e-324])
+def test_weights_beyond_the_range_of_products_are_refused(mode: str, weight: float) -> None:
+    X, y = waves(100)
+    model = SketchedKernelRidge(mode=mode, random_state=0)
+    for weights in (np.full(100, weight), with_value(np.ones(100), 3, weight)):
+        with pytest.raises(InputError, match=r"sample_weight reaches .* multiply all weights"):
+            model.fit(X, y, weights)
+
+
+@pytest.mark.parametrize("weight", [1e90, 1e-90])
+@pytest.mark.parametrize("alpha", ["loo", "gcv"])
+def test_the_unit_of_weights_does_not_matter_to_a_path(weight: float, alpha: str) -> None:
+    X, y = waves(200)
+    model = SketchedKernelRidge(alpha=alpha, random_state=0)
+    expected = model.fit(X, y, np.ones(200)).predict(X)
+    found = model.fit(X, y, np.full(200, weight)).predict(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("mode", ["primal", "exact", "row-sketch"])
+def test_a_huge_penalty_leaves_the_mean_without_a_warning(mode: str) -> None:
+    X, y = waves(100)
+    for alpha in (1e200, 1e300):
+        model = SketchedKernelRidge(mode=mode, alpha=alpha, random_state=0).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), y.mean(), rtol=1e-9)
+    with pytest.raises(InputError, match=r"alpha=1e\+308 is out of range; choose at most 1e\+300"):
+        SketchedKernelRidge(mode=mode, alpha=1e308).fit(X, y)
+    assert solve_kernel_system(X, y, Gaussian(), alpha=1e300).converged
+    with pytest.raises(InputError, match="alpha="):
+        SketchedKernelRidge(mode="exact", alpha=1e290).fit(X, y, np.full(100, 1e-50))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), POLYNOMIAL])
+@pytest.mark.parametrize("sketch", ["oblivious", "auto"])
+def test_an_absurd_new_row_leaves_the_others_as_they_are(kernel: Any, sketch: str) -> None:
+    X, y = waves(300)
+    options: dict[str, Any] = {"sketch": kernel}
+    if sketch == "auto":
+        options = {"sketch": "auto", "kernel": kernel, "n_components": 30}
+    model = SketchedKernelRidge(**options, random_state=0).fit(X, y)
+    strange = with_value(X, 5, 1e20)
+    others = np.arange(300) != 5
+    for method in (model.predict, model.predict_std):
+        np.testing.assert_array_equal(method(strange)[others], method(X)[others])
+
+
+def test_a_constant_target_is_predicted() -> None:
+    X, _ = waves(100)
+    for mode in ("primal", "exact", "row-sketch"):
+        model = SketchedKernelRidge(mode=mode, random_state=0).fit(X, np.full(100, 4.0))
+        np.testing.assert_allclose(model.predict(X), 4.0, rtol=1e-9)

@@ -1,0 +1,138 @@
+"""Settings that change between calls, and data that would be converted with a loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import DataConversionWarning
+
+from powersketch import GaussianSketch
+from powersketch.exceptions import InputError, InputTypeError
+from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
+from tests.kernel_ridge.ridge_data import waves
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_components": 80},
+        {"sketch": "polynomial"},
+        {"kernel_params": {"gamma": 9.0}},
+        {"random_state": 9},
+    ],
+)
+def test_a_map_that_changes_between_blocks_is_refused(change: dict[str, Any]) -> None:
+    X, y = waves(200)
+    model = SketchedKernelRidge(n_components=30, random_state=0).partial_fit(X, y)
+    model.set_params(**change)
+    with pytest.raises(InputError, match=f"{next(iter(change))} has changed since the first block"):
+        model.partial_fit(X, y)
+    assert model.statistics_.count == 200
+
+
+def test_a_given_map_that_changes_between_blocks_is_refused() -> None:
+    X, y = waves(200)
+    model = SketchedKernelRidge(GaussianSketch(n_components=30), random_state=0).partial_fit(X, y)
+    model.set_params(sketch__gamma=3.0)
+    with pytest.raises(InputError, match="sketch__gamma has changed since the first block"):
+        model.partial_fit(X, y)
+
+
+def test_what_the_solution_alone_depends_on_may_change() -> None:
+    X, y = waves(200)
+    model = SketchedKernelRidge(n_components=30, random_state=0).partial_fit(X, y)
+    model.set_params(alpha=5.0, fit_intercept=False, verbose=False).partial_fit(X, y)
+    twice = np.vstack((X, X)), np.concatenate((y, y))
+    once = SketchedKernelRidge(model.sketch_, alpha=5.0, fit_intercept=False).fit(*twice)
+    np.testing.assert_allclose(model.predict(X), once.predict(X), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("change", [{"alpha": "cv"}, {"fit_intercept": "no"}, {"alpha": -1.0}])
+def test_parameters_are_checked_when_blocks_are_solved(change: dict[str, Any]) -> None:
+    X, y = waves(200)
+    model = SketchedKernelRidge(n_components=30, random_state=0).partial_fit(X, y)
+    model.set_params(**change)
+    with pytest.raises((InputError, InputTypeError), match=next(iter(change))):
+        model.predict(X)
+
+
+def test_what_was_fitted_does_not_depend_on_later_parameters() -> None:
+    X, y = waves(200)
+    parameters: dict[str, Any] = {"n_components": 30, "random_state": 0, "alpha": 0.1}
+    model = SketchedKernelRidge(**parameters).fit(X, y + 5.0)
+    expected = model.predict_std(X), model.effective_dimension_
+    changed = SketchedKernelRidge(**parameters).fit(X, y + 5.0).set_params(fit_intercept=False)
+    np.testing.assert_array_equal(changed.predict_std(X), expected[0])
+    assert changed.effective_dimension_ == expected[1]
+
+
+def masked(values: Any) -> Any:
+    return np.ma.array(values, mask=np.asarray(values) > 0.5)
+
+
+@pytest.mark.parametrize("estimator", [SketchedKernelRidge, SketchedKernelRidgeClassifier])
+def test_masked_values_are_refused(estimator: Any) -> None:
+    X, y = waves(100)
+    labels = (y > 0.0).astype(int)
+    for name, arguments in (
+        ("X", (masked(X), labels)),
+        ("y", (X, masked(labels))),
+        ("sample_weight", (X, labels, masked(np.ones(100)))),
+    ):
+        with pytest.raises(InputError, match=f"{name} has masked entries"):
+            estimator().fit(*arguments)
+    estimator().fit(np.ma.array(X), labels)  # without a masked entry nothing is lost
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.to_datetime(np.arange(100)),
+        np.arange(100).astype("timedelta64[s]"),
+        np.arange(100).astype(str),
+    ],
+)
+def test_targets_that_are_no_numbers_are_refused(y: Any) -> None:
+    X, _ = waves(100)
+    with pytest.raises(InputTypeError, match="y has dtype"):
+        SketchedKernelRidge().fit(X, y)
+
+
+def test_targets_of_any_numeric_type_are_taken() -> None:
+    X, y = waves(100)
+    for dtype in (bool, np.int8, np.float16, np.longdouble, object):
+        model = SketchedKernelRidge(random_state=0).fit(X, np.round(y).astype(dtype))
+        assert model.predict(X).dtype == np.float64
+
+
+@pytest.mark.parametrize(("scale", "reached"), [(1e39, "beyond"), (1e-60, "below")])
+@pytest.mark.parametrize("mode", ["primal", "exact"])
+def test_predictions_that_float32_cannot_hold_are_refused(
+    mode: str, scale: float, reached: str
+) -> None:
+    X, y = waves(100)
+    model = SketchedKernelRidge(mode=mode, random_state=0).fit(X, scale * y)
+    with pytest.raises(InputError, match=f"predictions are {reached} the range of float32"):
+        model.predict(X.astype(np.float32))
+    assert 0.0 < np.abs(model.predict(X)).max() < np.inf
+
+
+def test_the_warning_of_a_column_of_labels_names_the_line_of_the_user() -> None:
+    X, y = waves(100)
+    with pytest.warns(DataConversionWarning, match="column-vector y was passed") as caught:
+        SketchedKernelRidgeClassifier().fit(X, (y > 0.0)[:, np.newaxis])
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("alphas", ["abc", [1j, 2.0], (a for a in (1.0, 2.0)), {1.0}])
+def test_alphas_of_another_type_are_refused(alphas: Any) -> None:
+    with pytest.raises(InputError, match=r"alphas=.*allowed is a list"):
+        SketchedKernelRidge(alpha="loo", alphas=alphas).fit(*waves(50))
+
+
+def test_kernel_parameters_are_a_dict() -> None:
+    with pytest.raises(InputTypeError, match=r"kernel_params=\['gamma'\] is a list"):
+        SketchedKernelRidge(kernel_params=["gamma"]).fit(*waves(50))  # type: ignore[arg-type]

@@ -1,0 +1,83 @@
+"""Every warning points at the line of the user, also through scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from powersketch import kernels
+from powersketch.kernel_ridge import (
+    CoarseSketchWarning,
+    RegularisationWarning,
+    SketchedKernelRidge,
+)
+from tests.kernel_ridge.ridge_data import diabetes, waves
+
+Data = tuple[Any, Any]
+
+
+def exact(rows: int = 120) -> Data:
+    """Return a function without noise, of which the smallest alpha is the best."""
+    X, _ = waves(rows)
+    return X, np.sin(3.0 * X[:, 0]) + X[:, 1]
+
+
+CASES: dict[str, tuple[SketchedKernelRidge, Data, type[Warning]]] = {
+    "smallest alpha": (
+        SketchedKernelRidge(alpha="loo", alphas=[0.1, 1.0], n_components=20, random_state=0),
+        exact(),
+        RegularisationWarning,
+    ),
+    "landmarks beyond the rows": (
+        SketchedKernelRidge("auto", n_components=400, random_state=0),
+        waves(50),
+        UserWarning,
+    ),
+    "budget too small": (
+        SketchedKernelRidge("auto", memory_budget=1000, random_state=0),
+        waves(300),
+        UserWarning,
+    ),
+    "no convergence": (
+        SketchedKernelRidge(kernels.Gaussian(5.0), mode="exact", alpha=1e-7, tol=1e-15),
+        waves(400),
+        ConvergenceWarning,
+    ),
+    "coarse features": (
+        SketchedKernelRidge(mode="row-sketch", n_components=10, alpha=0.1, random_state=0),
+        diabetes(),
+        CoarseSketchWarning,
+    ),
+}
+WAYS: dict[str, Callable[[Any], BaseEstimator]] = {
+    "alone": lambda model: model,
+    "pipeline": lambda model: make_pipeline(StandardScaler(with_std=False), model),
+    "search": lambda model: GridSearchCV(model, {"fit_intercept": [True]}, cv=2, n_jobs=None),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", CASES)
+def test_it_names_the_line_of_the_user(case: str, way: str) -> None:
+    model, (X, y), category = CASES[case]
+    with pytest.warns(category) as caught:
+        WAYS[way](model).fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_it_does_so_where_blocks_are_solved_later() -> None:
+    model = SketchedKernelRidge(alpha="gcv", alphas=[0.1, 1.0], n_components=20, random_state=0)
+    X, y = exact()
+    model.partial_fit(X, y)
+    for ask in (model.predict, lambda X: model.partial_fit(X, y).coef_):
+        with pytest.warns(RegularisationWarning) as caught:
+            ask(X)
+        assert {warning.filename for warning in caught} == {__file__}
