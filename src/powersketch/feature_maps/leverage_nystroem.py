@@ -74,7 +74,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         sees float32. Where it does not suffice it grows by factors of 10.
     eps : float or None, default=None
         With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms over pairs of different rows, between 0 and 1.
+        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same landmarks again on the same machine. As scores rest on BLAS, another
         machine or number of threads may round them differently and draw other landmarks.
@@ -255,6 +255,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             float(self.eps or 0.0),
             streams.child("automatic_size"),
             sizes=(1, candidates.size),
+            given=X,
             n_jobs=self.n_jobs,
         )
         drawn = self._drawn(kernel, rows, size, streams)
