@@ -3,10 +3,16 @@
 from powersketch.execution.factorisation import cholesky_in_place
 from powersketch.execution.interrupts import interruptible
 from powersketch.execution.progress import Progress
-from powersketch.execution.threads import blas_threads, ordered_map, thread_count
+from powersketch.execution.threads import (
+    blas_thread_count,
+    blas_threads,
+    ordered_map,
+    thread_count,
+)
 
 __all__ = [
     "Progress",
+    "blas_thread_count",
     "blas_threads",
     "cholesky_in_place",
     "interruptible",

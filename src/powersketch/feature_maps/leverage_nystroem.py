@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from powersketch.accuracy import Certificate
 from powersketch.accuracy.growth import grown_size
 from powersketch.exceptions import InputTypeError
-from powersketch.execution import Progress, thread_count
+from powersketch.execution import Progress, blas_threads, thread_count
 from powersketch.feature_maps.automatic_size import checked_size
 from powersketch.feature_maps.base import resolved_gamma
 from powersketch.feature_maps.leverage_scores import SCORES
-from powersketch.feature_maps.nystroem_features import NystroemFeatures
+from powersketch.feature_maps.nystroem_features import NystroemFeatures, workers
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.parameters import checked_non_negative, checked_positive, one_of
@@ -76,11 +76,15 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
         Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
-        An int gives the same landmarks again on the same machine. As scores rest on BLAS, another
-        machine or number of threads may round them differently and draw other landmarks.
+        An int gives the same landmarks and features again on the same machine, bit for bit and for
+        any number of threads. As scores rest on BLAS, another machine may round them differently
+        and draw other landmarks.
     n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors. With 1, BLAS
-        uses the threads that it is set to use.
+        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors. 1 stands for
+        as many as BLAS is set to use. No bit depends on it. The features of a row are the same to
+        the last bit whatever rows are transformed with it and in which order, as far as BLAS rounds
+        a row of a product the same wherever in a block it stands: OpenBLAS does so in float64, and
+        on processors with AVX-512 in float32.
     verbose : int, default=0
         Whether long transforms report their progress on standard error.
 
@@ -175,7 +179,11 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = check_array(X, **_ACCEPTED, estimator=self, input_name="X")
         seed = seed_from(self.random_state)
         kernel = Gaussian(_scale_gamma(X)) if self.kernel is None else self.kernel
-        drawn, certificate = self._chosen(kernel, X, RandomStreams(seed, "leverage_nystroem"))
+        threads = workers(thread_count(self.n_jobs))
+        # Several threads of BLAS round differently, and scores near each other change places.
+        with blas_threads(1):
+            streams = RandomStreams(seed, "leverage_nystroem")
+            drawn, certificate = self._chosen(kernel, X, streams, threads)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._features = seed, kernel, drawn.features
@@ -241,29 +249,30 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.n_components_
 
     def _chosen(
-        self, kernel: Kernel, X: Rows, streams: RandomStreams
+        self, kernel: Kernel, X: Rows, streams: RandomStreams, threads: int
     ) -> tuple[_Drawn, Certificate | None]:
         """Return the landmarks, and a certificate if their number was measured."""
         if self.n_components != "auto":
             _warn_of_few_rows(int(self.n_components), X.shape[0])
-            return self._drawn(kernel, X, int(self.n_components), streams), None
+            return self._drawn(kernel, X, int(self.n_components), streams, threads), None
         measured, candidates = _divided(X.shape[0], streams)
         rows = X[candidates]
         size, certificate = grown_size(
-            lambda size: self._drawn(kernel, rows, size, streams).features,
+            lambda size: self._drawn(kernel, rows, size, streams, threads).features,
             X[measured],
             float(self.eps or 0.0),
             streams.child("automatic_size"),
             sizes=(1, candidates.size),
             given=X,
-            n_jobs=self.n_jobs,
+            n_jobs=threads,
         )
-        drawn = self._drawn(kernel, rows, size, streams)
+        drawn = self._drawn(kernel, rows, size, streams, threads)
         return drawn._replace(indices=candidates[drawn.indices]), certificate
 
-    def _drawn(self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams) -> _Drawn:
+    def _drawn(
+        self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
+    ) -> _Drawn:
         """Return landmarks among these rows."""
-        threads = thread_count(self.n_jobs)
         draw = SCORES[self.scores]
         indices, scores = draw(kernel, X, size, streams, alpha=self.alpha, threads=threads)
         jitter = None if self.jitter is None else float(self.jitter)

@@ -117,5 +117,7 @@ def _lower_triangle(matrix: Real) -> Real:
 
 
 def _parts(size: int) -> Iterator[slice]:
-    for start in range(0, size, _WIDTH):
-        yield slice(start, min(start + _WIDTH, size))
+    """Yield parts of nearly equal width: BLAS rounds products with very few columns differently."""
+    count = -(-size // _WIDTH)
+    for part in range(count):
+        yield slice(part * size // count, (part + 1) * size // count)
