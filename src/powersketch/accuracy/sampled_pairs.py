@@ -98,7 +98,7 @@ class PairErrors:
             scale = _scale(exact)
             exact /= scale
             scaled = Z / math.sqrt(scale)
-            errors = interruptible(lambda: scaled @ scaled.T)
+            errors = interruptible(lambda: _gram(scaled))
             errors -= exact
             np.fill_diagonal(errors, 0.0)
             diagonal_scale = _scale(diagonal)
@@ -246,8 +246,14 @@ def sample_rows(components: int) -> int:
     return min(SAMPLE_ROWS, max(_FEATURES_OF_SAMPLE // max(components, 1), _FEWEST_ROWS))
 
 
+def _gram(Z: Float64) -> Float64:
+    # Said again, because another thread has settings of its own.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Z @ Z.T
+
+
 def _scale(entries: Float64) -> float:
-    return float(np.abs(entries).max()) or 1.0
+    return max(float(entries.max()), -float(entries.min())) or 1.0
 
 
 def _student_half_width(shares: Float64, confidence: float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, blas_thread_count, blas_threads, ordered_map
+from powersketch.feature_maps.outlying_rows import outlying
 from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
 from powersketch.kernels import Kernel
 from powersketch.native import Real, Rows, is_sparse
@@ -19,6 +20,7 @@ DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 # relative to the largest, at so many landmarks. Where landmarks are nearly dependent it would.
 _SINGLE_PRECISION_ERROR = 1e-5
 _PROBES = 64
+_ABSURD = 1e4
 # Bits of a row's features shall not depend on the rows around it. OpenBLAS rounds a row of a
 # float64 product the same, wherever in a block it stands, if one thread computes it, the number of
 # the block's rows is a multiple of 48 (of what every processor takes at a time), and the product
@@ -60,7 +62,9 @@ class NystroemFeatures:
         start = DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
         factor, used = jittered_cholesky(square, start)
         solver = TriangularRows.of(factor)
-        probes = square[:: -(-square.shape[0] // _PROBES)]
+        # Beside a landmark of absurd size, the errors of others would not be seen.
+        usual = np.delete(square, outlying(square.diagonal().astype(np.float64), _ABSURD), axis=0)
+        probes = usual[:: -(-usual.shape[0] // _PROBES)]
         return cls(kernel, landmarks, solver, used, _single_suffices(solver, probes))
 
     def transform(self, X: Rows, threads: int = 1, progress: Progress | None = None) -> Real:
