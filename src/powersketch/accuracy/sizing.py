@@ -21,12 +21,13 @@ from powersketch.accuracy.paper_sizes import paper_size
 from powersketch.accuracy.sampled_pairs import PairErrors, RowSample
 from powersketch.accuracy.spectral import check_alpha_is_felt, spectral_error
 from powersketch.accuracy.trial_maps import TrialMaps, check_is_map, divided
-from powersketch.parameters import checked_fraction, checked_positive
+from powersketch.parameters import checked_fraction, checked_positive, refuse_unless_default
 from powersketch.random_streams import RandomStreams, seed_from
 
 # Larger matrices Z with all rows would take gigabytes.
 _LARGEST_SPECTRAL = 2**14
 _TRIAL_ROWS = 1000
+_CONFIDENCE = 0.99
 _PRODUCTS = 32
 _HOPELESS = 4.0
 
@@ -59,7 +60,7 @@ def required_components(
     eps: float,
     *,
     alpha: float | None = None,
-    confidence: float = 0.99,
+    confidence: float = _CONFIDENCE,
     random_state: int | np.random.RandomState | None = None,
 ) -> RequiredComponents:
     """Return how many components a feature map needs on these rows.
@@ -82,7 +83,7 @@ def required_components(
         (1 − eps)(K + αI) ⪯ Z Zᵀ + αI ⪯ (1 + eps)(K + αI) on all rows, which are those that maps
         are fitted to, landmarks among them included.
     confidence : float, default=0.99
-        Probability with which measured spectral errors are kept.
+        Probability with which measured spectral errors are kept, for alpha only.
     random_state : int, RandomState instance or None, default=None
         Seed of the measured maps and of the measurement.
 
@@ -106,6 +107,8 @@ def required_components(
     confidence = checked_confidence(confidence)
     if alpha is not None:
         alpha = checked_positive("alpha", alpha, remedy="pass None for the Frobenius error")
+    else:
+        refuse_unless_default("confidence", confidence, _CONFIDENCE, "without alpha")
     rows = DataRows.of(X, fewest=2)
     seed = seed_from(random_state)
     streams = RandomStreams(seed, "required_components")
@@ -128,7 +131,7 @@ def _for_frobenius(
     """Return the measured size for these rows, the predicted one, and how they were found."""
     chosen = streams.permutation("trial", rows.count)[:_TRIAL_ROWS]
     sample = RowSample(rows.take(chosen), np.ones(len(chosen)))
-    error = PairErrors.measure(first, sample).covering(0.99).value
+    error = PairErrors.measure(first, sample).covering(_CONFIDENCE).value
     sizes, size = maps.sizes, maps.first_size
     predicted = max(math.ceil(size * (error / eps) ** 2), sizes[0])
     formula = f"predicted: {size} (error / eps)² with the error {error:.3g} measured there"
