@@ -18,7 +18,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from powersketch import GaussianSketch
 from powersketch.accuracy import Certificate, certify, spectral
-from powersketch.kernels import Gaussian
+from powersketch.kernels import Gaussian, Polynomial
 from tests.accuracy.small_maps import Projected, Stretched, random_rows, relative_error
 
 X_SMALL = random_rows("equal", 80, 6, 0)
@@ -172,6 +172,36 @@ class TestInput:
     def test_something_else(self) -> None:
         with pytest.raises(TypeError, match="sketch is a str"):
             certify("gaussian", X_SMALL)
+
+
+class TestMapsThatAreWrong:
+    def test_features_that_are_not_numbers(self) -> None:
+        class Broken(Stretched):
+            def transform(self, X: Any) -> Any:
+                Z = super().transform(X)
+                Z[4:6] = np.nan
+                return Z
+
+        with pytest.raises(ValueError, match=r"Broken returns NaN .* 2 of 80 rows, .* the row 4"):
+            certify(Broken(), X_SMALL)
+
+    def test_features_of_other_rows(self) -> None:
+        fewer = SimpleNamespace(transform=lambda X: X[1:], kernel_=Polynomial(1))
+        with pytest.raises(ValueError, match=r"returns the shape \(0, 6\) for 1 rows"):
+            certify(fewer, X_SMALL)
+
+    def test_sparse_features(self) -> None:
+        identity = SimpleNamespace(transform=sp.csr_array, kernel_=Polynomial(1))
+        assert certify(identity, X_SMALL).bound < 1e-12
+
+    def test_features_beyond_all_bounds(self) -> None:
+        certificate = certify(Stretched(1e200), X_SMALL)
+        assert certificate.frobenius.value == math.inf
+        assert certificate.to_dict()["frobenius"]["value"] is None
+
+    def test_products_without_alpha_are_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"products=8 has no effect without alpha"):
+            certify(Stretched(), X_SMALL, products=8)
 
 
 class TestPresentation:

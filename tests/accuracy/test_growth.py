@@ -86,7 +86,7 @@ class TestGrownSize:
             return drawn[-1]
 
         grown_size(draw, X, 0.2, RandomStreams(0, "test"))
-        searched = {tuple(row) for row in drawn[0].rows[0]}
+        searched = {tuple(row) for row in drawn[1].rows[0]}
         confirmed = {tuple(row) for rows in drawn[-1].rows for row in rows}
         assert len(searched) == len(confirmed) == 400
         assert not searched & confirmed

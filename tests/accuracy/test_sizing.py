@@ -109,6 +109,7 @@ class TestBadInput:
             (0.1, {"alpha": 0.0}, ValueError, "alpha=0.0"),
             (0.1, {"alpha": 1e-16}, ValueError, "rounding errors"),
             (0.1, {"confidence": 0.0}, ValueError, "confidence"),
+            (0.1, {"confidence": 0.9}, ValueError, "confidence=0.9 has no effect without alpha"),
             (0.1, {"random_state": -1}, ValueError, "random_state"),
         ],
     )

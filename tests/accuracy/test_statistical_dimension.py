@@ -170,3 +170,8 @@ class TestBadInput:
             statistical_dimension(np.array([[np.nan]]))
         with pytest.raises(ValueError, match="infinity"):
             statistical_dimension(Gaussian(1.0), [[np.inf]])
+
+
+def test_features_whose_squares_overflow() -> None:
+    with pytest.raises(ValueError, match="the trace of the kernel matrix overflows float64"):
+        statistical_dimension(np.full((5, 2), 1e200))

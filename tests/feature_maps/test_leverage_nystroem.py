@@ -15,11 +15,13 @@ from scipy import linalg, sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 from powersketch import LeverageNystroem
+from powersketch.exceptions import OutlierWarning
 from powersketch.feature_maps.leverage_scores import SCORES
 from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
-from powersketch.kernels import Gaussian, Kernel, Polynomial
+from powersketch.kernels import Gaussian, Kernel, NeuralTangent, Polynomial
 from tests.feature_maps.maps import assert_same_bits, digits, relative_error, uncentred
 from tests.kernels.kernel_cases import KERNELS, SPARSE_FORMATS
 
@@ -473,3 +475,104 @@ class TestTriangularRows:
     def test_indefinite_matrix(self) -> None:
         with pytest.raises(ValueError, match="not positive semi-definite: it has a negative"):
             jittered_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0)
+
+
+class TestSameBits:
+    """Of a row's features, whatever is computed beside it."""
+
+    X = np.random.default_rng(0).normal(size=(1100, 20))
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("size", [5, 40, 300])
+    def test_for_any_number_of_threads(self, dtype: Any, size: int) -> None:
+        X = self.X.astype(dtype)
+        maps = [
+            LeverageNystroem(Gaussian(0.02), n_components=size, random_state=0, n_jobs=jobs).fit(X)
+            for jobs in (None, 1, 2, 3)
+        ]
+        for other in maps[1:]:
+            assert np.array_equal(other.landmark_indices_, maps[0].landmark_indices_)
+            assert_same_bits(other.factor_, maps[0].factor_)
+            assert_same_bits(other.transform(X), maps[0].transform(X))
+
+    def test_for_any_number_of_threads_of_blas(self) -> None:
+        found = []
+        for count in (1, 2):
+            with threadpool_limits(count, user_api="blas"):
+                sketch = LeverageNystroem(Gaussian(0.02), n_components=300, random_state=0)
+                found.append(sketch.fit_transform(self.X))
+        assert_same_bits(*found)
+
+    @pytest.mark.parametrize("size", [2, 33, 257])
+    @pytest.mark.parametrize("compressed", [False, True])
+    def test_for_any_split_and_order(self, size: int, compressed: bool) -> None:
+        X: Any = sparse.csr_array(self.X) if compressed else self.X
+        sketch = LeverageNystroem(Polynomial(2, coef0=1.0), n_components=size, random_state=0)
+        Z = sketch.fit_transform(X)
+        order = np.random.default_rng(1).permutation(1100)
+        assert_same_bits(sketch.transform(X[order]), Z[order])
+        for height in (1, 7, 481):
+            for start in (0, 3, 600):
+                part = slice(start, start + height)
+                assert_same_bits(sketch.transform(X[part]), Z[part])
+
+    def test_for_any_layout(self) -> None:
+        sketch = LeverageNystroem(Gaussian(0.02), n_components=50, random_state=0)
+        Z = sketch.fit_transform(self.X)
+        assert_same_bits(sketch.transform(np.asfortranarray(self.X)), Z)
+        assert_same_bits(sketch.transform(np.repeat(self.X, 2, axis=0)[::2]), Z)
+
+
+class TestAbsurdRow:
+    X = np.random.default_rng(0).normal(size=(300, 12))
+
+    def error(self, sketch: LeverageNystroem) -> float:
+        others = np.delete(self.X, 7, axis=0)
+        Z, K = sketch.transform(others), sketch.kernel_(others)
+        return float(np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K))
+
+    @pytest.mark.parametrize("factor", [1e3, 1e10, 1e20])
+    @pytest.mark.parametrize("scores", ["recursive", "uniform"])
+    @pytest.mark.parametrize(
+        "kernel", [None, Gaussian(0.05), Polynomial(2, coef0=1.0), NeuralTangent()], ids=str
+    )
+    def test_leaves_the_others_alone(self, kernel: Any, scores: str, factor: float) -> None:
+        sketch = LeverageNystroem(kernel, n_components=60, scores=scores, random_state=0)
+        expected = self.error(sketch.fit(self.X))
+        X = self.X.copy()
+        X[7] *= factor
+        with pytest.warns(OutlierWarning, match="the row 7 of X is far beyond"):
+            sketch.fit(X)
+        assert 0.5 * expected < self.error(sketch) <= 2.0 * expected
+
+    def test_is_a_landmark_of_a_growing_kernel(self) -> None:
+        X = self.X.copy()
+        X[7] *= 1e10
+        sketch = LeverageNystroem(Polynomial(2), n_components=60, random_state=0)
+        with pytest.warns(OutlierWarning):
+            sketch.fit(X)
+        assert sketch.landmark_indices_.size == 60
+        assert np.all(np.diff(sketch.landmark_indices_) > 0)
+        assert sketch.scores_[list(sketch.landmark_indices_).index(7)] == 1.0
+        Z = sketch.transform(X[7:8])
+        assert float(Z[0] @ Z[0]) == pytest.approx(Polynomial(2)(X[7:8])[0, 0], rel=1e-6)
+
+    def test_single_precision(self) -> None:
+        X = self.X.astype(np.float32)
+        sketch = LeverageNystroem(Polynomial(2), n_components=60, random_state=0)
+        expected = self.error(sketch.fit(X))
+        X[7] *= 1e6
+        with pytest.warns(OutlierWarning):
+            sketch.fit(X)
+        assert self.error(sketch) <= 2.0 * expected
+
+    def test_sparse_rows(self) -> None:
+        X = sparse.csr_array(self.X)
+        X[7] *= 1e10
+        with pytest.warns(OutlierWarning, match="the row 7"):
+            LeverageNystroem(n_components=10, random_state=0).fit(X)
+
+    def test_rows_of_another_size_are_no_outliers(self) -> None:
+        X = self.X.copy()
+        X[:20] *= 1e6
+        LeverageNystroem(Gaussian(0.05), n_components=60, random_state=0).fit(X)

@@ -22,10 +22,12 @@ from powersketch.accuracy.intervals import Interval, checked_confidence
 from powersketch.accuracy.sampled_pairs import PairErrors, RowSample, row_sample, sample_rows
 from powersketch.accuracy.spectral import SpectralError, check_alpha_is_felt, spectral_error
 from powersketch.execution import thread_count
-from powersketch.parameters import checked_integer, checked_positive
+from powersketch.parameters import checked_integer, checked_positive, refuse_unless_default
 from powersketch.random_streams import RandomStreams, seed_from
 
-_FEWEST_PRODUCTS = 2
+_FEWEST_PRODUCTS, _PRODUCTS = 2, 32
+# Smaller errors of a diagonal are those of rounding, which differ from machine to machine.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,13 @@ class Certificate:
     ----------
     frobenius : Interval
         ‖Z Zᵀ − K‖ / ‖K‖ in Frobenius norms over pairs of different rows.
+    diagonal : Interval
+        The same over the diagonals: ‖z(x)‖² against k(x, x). Zero but for rounding errors where a
+        map keeps norms.
+    whole : Interval
+        The same over all entries.
     entrywise : EntrywiseError
-        Errors of single entries.
+        Errors of single pairs of different rows.
     spectral : SpectralError or None
         The error as a quadratic form relative to K + αI, if alpha was given.
     confidence : float
@@ -48,7 +55,11 @@ class Certificate:
     measured_rows : int
         On how many of them all pairs were measured.
     for_new_rows : bool
-        Whether `frobenius` and `entrywise` hold for further rows of the same kind too.
+        Whether these errors hold for further rows of the same kind too, as many or more. They do
+        not where a few rows decide them.
+    covers : str
+        In words: which entries of which matrices, and why not those of further rows, if they were
+        asked for.
     seed : int
         The seed that the random choices came from.
     exact, approximate : ndarray
@@ -56,15 +67,27 @@ class Certificate:
     """
 
     frobenius: Interval
+    diagonal: Interval
+    whole: Interval
     entrywise: EntrywiseError
     spectral: SpectralError | None
     confidence: float
     rows: int
     measured_rows: int
     for_new_rows: bool
+    covers: str
     seed: int
     exact: Float64
     approximate: Float64
+
+    @property
+    def bound(self) -> float:
+        """What both `frobenius` and `whole` are at most: `eps` of a feature map bounds this.
+
+        A small error of all entries says little where the diagonal is most of the matrix, and a
+        small one of the pairs says nothing about the diagonal.
+        """
+        return max(self.frobenius.high, self.whole.high)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, without the pairs, as what :func:`json.dumps` takes.
@@ -73,12 +96,15 @@ class Certificate:
         """
         figures = {
             "frobenius": self.frobenius.to_dict(),
+            "diagonal": self.diagonal.to_dict(),
+            "whole": self.whole.to_dict(),
             "entrywise": self.entrywise.to_dict(),
             "spectral": self.spectral.to_dict() if self.spectral else None,
             "confidence": self.confidence,
             "rows": self.rows,
             "measured_rows": self.measured_rows,
             "for_new_rows": self.for_new_rows,
+            "covers": self.covers,
             "seed": self.seed,
         }
         finite: dict[str, Any] = _without_infinities(figures)
@@ -107,11 +133,14 @@ class Certificate:
         largest = f"{self.entrywise.largest:.3g}"
         if self.entrywise.exceeding_share > 0.0:
             largest += f", exceeded by at most {100 * self.entrywise.exceeding_share:.2g} % of them"
+        diagonal = f"below {_ROUNDING:g}" if self.diagonal.high < _ROUNDING else self.diagonal
         about = "these and further rows" if self.for_new_rows else f"{self.rows} rows"
         lines = [
             f"Certificate for {about}, all pairs of {self.measured_rows} measured, "
             f"confidence {self.confidence:g}:",
             f"  relative Frobenius error   {self.frobenius}",
+            f"    of the diagonal          {diagonal}",
+            f"    of all entries           {self.whole}",
             f"  root mean square of pairs  {self.entrywise.root_mean_square}"
             f" of {self.entrywise.unit:.3g}",
             f"  largest error of pairs     {largest}",
@@ -121,6 +150,7 @@ class Certificate:
                 f"  spectral eps, alpha={self.spectral.alpha:<6.3g} {self.spectral.eps}",
                 f"    ({self.spectral.message})",
             ]
+        lines.append(f"  covers {self.covers}")
         return "\n".join(lines)
 
 
@@ -130,7 +160,7 @@ def certify(
     *,
     alpha: float | None = None,
     confidence: float = 0.99,
-    products: int = 32,
+    products: int = _PRODUCTS,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Certificate:
@@ -151,7 +181,7 @@ def certify(
     confidence : float, default=0.99
         Probability with which each interval contains the true value.
     products : int, default=32
-        Number of Lanczos steps, at least 2; more of them give narrower spectral intervals.
+        Number of Lanczos steps, at least 2, for alpha only; more give narrower spectral intervals.
     random_state : int, RandomState instance or None, default=None
         An int chooses the same rows every time.
     n_jobs : int or None, default=None
@@ -175,16 +205,21 @@ def certify(
     >>> certify(sketch, X[:500], alpha=10.0)
     Certificate for 500 rows, all pairs of 500 measured, confidence 0.99:
       relative Frobenius error   0.00874 [exact]
+        of the diagonal          below 1e-12
+        of all entries           0.0087 [exact]
       root mean square of pairs  0.00414 [exact] of 1
       largest error of pairs     0.0426
       spectral eps, alpha=10     0.0389 [exact]
         (from all eigenvalues)
+      covers all entries, the diagonal included, of the matrix of these 500 rows
     """
     fitted = checked_map(sketch)
     confidence = checked_confidence(confidence)
     products = checked_integer("products", products, _FEWEST_PRODUCTS, remedy="32 is the default")
     if alpha is not None:
         alpha = checked_positive("alpha", alpha, remedy="pass None to leave that part out")
+    else:
+        refuse_unless_default("products", products, _PRODUCTS, "without alpha")
     thread_count(n_jobs)
     rows = DataRows.of(X, fewest=2)
     seed = seed_from(random_state)
@@ -205,37 +240,55 @@ def certify(
             products=products,
             n_jobs=n_jobs,
         )
-    return sampled_certificate(
-        fitted, rows, sample, streams, confidence=confidence, spectral=spectral, n_jobs=n_jobs
-    )
+    errors = PairErrors.measure(fitted, sample, n_jobs)
+    return certificate_from(errors, fitted, rows, streams, confidence=confidence, spectral=spectral)
 
 
-def sampled_certificate(
+def certificate_from(
+    errors: PairErrors,
     sketch: FittedMap,
     rows: DataRows,
-    sample: RowSample,
     streams: RandomStreams,
     *,
     confidence: float,
     spectral: SpectralError | None = None,
-    n_jobs: int | None = None,
+    reason: str = "",
 ) -> Certificate:
-    """Return the certificate that a sample of the rows gives."""
-    errors = PairErrors.measure(sketch, sample, n_jobs)
-    pairs = IndependentPairs.measure(sketch, rows, streams, disjoint=sample.for_new_rows)
+    """Return the certificate for these rows from the errors of a sample of them.
+
+    The reason is why further rows are not covered, where they were asked for.
+    """
+    sample = errors.sample
+    if sample.rows.count == rows.count:
+        pairs = IndependentPairs.among(errors, streams)
+    else:
+        pairs = IndependentPairs.measure(sketch, rows, streams)
     diagonal = kernel_diagonal(sketch.kernel_, rows)
     return Certificate(
         frobenius=errors.frobenius(confidence),
+        diagonal=errors.of_diagonal(confidence),
+        whole=errors.whole(confidence),
         entrywise=entrywise_error(errors, pairs, diagonal, confidence),
         spectral=spectral,
         confidence=confidence,
         rows=rows.count,
         measured_rows=sample.rows.count,
         for_new_rows=sample.for_new_rows,
+        covers=_covered(rows.count, sample, reason),
         seed=streams.seed,
         exact=pairs.exact,
         approximate=pairs.approximate,
     )
+
+
+def _covered(count: int, sample: RowSample, reason: str) -> str:
+    if sample.for_new_rows:
+        return (
+            f"all entries, the diagonal included, of matrices of {sample.rows.count} or more "
+            "further rows of the same kind"
+        )
+    covered = f"all entries, the diagonal included, of the matrix of these {count} rows"
+    return f"{covered} only: {reason}" if reason else covered
 
 
 def _without_infinities(figure: Any) -> Any:

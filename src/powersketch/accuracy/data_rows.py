@@ -59,8 +59,23 @@ class DataRows:
         return DataRows(self.given.iloc[chosen] if hasattr(self.given, "iloc") else matrix, matrix)
 
     def features(self, sketch: FittedMap) -> Float64:
-        """Return the features of every row in float64."""
-        return np.asarray(sketch.transform(self.given)).astype(np.float64, copy=False)
+        """Return the features of every row in float64, or say what is wrong with them."""
+        given = sketch.transform(self.given)
+        Z = np.asarray(given.toarray() if hasattr(given, "toarray") else given)
+        if Z.ndim != 2 or Z.shape[0] != self.count:
+            raise InputError(
+                f"transform of {type(sketch).__name__} returns the shape {Z.shape} for "
+                f"{self.count} rows; allowed is one row of features for each: check the map."
+            )
+        finite = np.isfinite(Z).all(axis=1)
+        if not finite.all():
+            raise InputError(
+                f"transform of {type(sketch).__name__} returns NaN or infinity for "
+                f"{np.count_nonzero(~finite)} of {self.count} rows, the first one being the row "
+                f"{np.argmin(finite)} of those measured; allowed are finite features: scale X, or "
+                "leave these rows out."
+            )
+        return Z.astype(np.float64, copy=False)
 
 
 def kernel_matrix(kernel: Kernel, rows: DataRows, n_jobs: int | None) -> Float64:

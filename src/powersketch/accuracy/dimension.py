@@ -163,7 +163,8 @@ def _of_features(
     Z: Float64, alpha: float, confidence: float, streams: RandomStreams
 ) -> StatisticalDimension:
     count, components = Z.shape
-    check_alpha_is_felt(alpha, np.einsum("ij,ij->i", Z, Z))
+    with np.errstate(over="ignore"):
+        check_alpha_is_felt(alpha, np.einsum("ij,ij->i", Z, Z))
     what = f"of Z Zᵀ with {components} components"
     if min(count, components) <= _EXACT_COLUMNS:
         gram = interruptible(lambda: Z.T @ Z if components < count else Z @ Z.T)

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.accuracy.data_rows import DataRows, FittedMap, Float64
-from powersketch.kernels import Kernel
+from powersketch.accuracy.sampled_pairs import PairErrors
 from powersketch.random_streams import RandomStreams
 
 _PAIRS = 4096
+# The kernel gives matrices only, of which the diagonals are wanted: larger ones are a waste, and
+# smaller ones take as long, for every call costs something too.
 _BLOCK_PAIRS = 256
-# The kernel gives matrices only, of which the diagonals are wanted.
-_SMALL_MATRIX = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,23 +25,29 @@ class IndependentPairs:
     approximate: Float64
 
     @classmethod
-    def measure(
-        cls, sketch: FittedMap, rows: DataRows, streams: RandomStreams, *, disjoint: bool = False
-    ) -> IndependentPairs:
-        """Draw the pairs and compute both values for each.
-
-        Where the rows are a random sample themselves, only pairs without common rows are
-        independent.
-        """
-        left, right = (_disjoint if disjoint else _drawn)(rows.count, streams)
+    def measure(cls, sketch: FittedMap, rows: DataRows, streams: RandomStreams) -> IndependentPairs:
+        """Draw pairs of these rows and compute both values for each."""
+        left, right = _drawn(rows.count, streams)
         exact, approximate = np.empty(len(left)), np.empty(len(left))
         for start in range(0, len(left), _BLOCK_PAIRS):
             part = slice(start, start + _BLOCK_PAIRS)
             one, other = rows.take(left[part]), rows.take(right[part])
-            exact[part] = _kernel_values(sketch.kernel_, one, other)
+            exact[part] = sketch.kernel_(one.matrix, other.matrix, dtype=np.float64).diagonal()
             features, others = one.features(sketch), other.features(sketch)
             approximate[part] = np.einsum("ij,ij->i", features, others)
         return cls(exact, approximate)
+
+    @classmethod
+    def among(cls, errors: PairErrors, streams: RandomStreams) -> IndependentPairs:
+        """Draw pairs of rows of which all pairs are known.
+
+        Where the rows are a random sample themselves, only pairs without common rows are
+        independent.
+        """
+        sample = errors.sample
+        left, right = (_disjoint if sample.for_new_rows else _drawn)(sample.rows.count, streams)
+        exact = errors.scale * errors.exact[left, right]
+        return cls(exact, exact + errors.scale * errors.errors[left, right])
 
     def largest_error(self) -> float:
         """Return the largest error of these pairs."""
@@ -66,12 +72,3 @@ def _drawn(count: int, streams: RandomStreams) -> tuple[NDArray[np.int64], NDArr
 def _disjoint(count: int, streams: RandomStreams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     order = streams.permutation("pairs", count)[: 2 * min(_PAIRS, count // 2)]
     return order[0::2], order[1::2]
-
-
-def _kernel_values(kernel: Kernel, left: DataRows, right: DataRows) -> Float64:
-    """Return the kernel's value for each row on the left with the one beside it."""
-    parts = (slice(k, k + _SMALL_MATRIX) for k in range(0, left.count, _SMALL_MATRIX))
-    diagonals = [
-        kernel(left.matrix[part], right.matrix[part], dtype=np.float64).diagonal() for part in parts
-    ]
-    return np.concatenate(diagonals)

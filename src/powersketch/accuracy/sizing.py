@@ -12,7 +12,7 @@ from powersketch.accuracy.data_rows import DataRows, FittedMap, kernel_diagonal
 from powersketch.accuracy.dimension import statistical_dimension
 from powersketch.accuracy.growth import (
     OutOfReachError,
-    exactly_grown,
+    grown_for,
     grown_size,
     smallest_size,
 )
@@ -21,12 +21,13 @@ from powersketch.accuracy.paper_sizes import paper_size
 from powersketch.accuracy.sampled_pairs import PairErrors, RowSample
 from powersketch.accuracy.spectral import check_alpha_is_felt, spectral_error
 from powersketch.accuracy.trial_maps import TrialMaps, check_is_map, divided
-from powersketch.parameters import checked_fraction, checked_positive
+from powersketch.parameters import checked_fraction, checked_positive, refuse_unless_default
 from powersketch.random_streams import RandomStreams, seed_from
 
 # Larger matrices Z with all rows would take gigabytes.
 _LARGEST_SPECTRAL = 2**14
 _TRIAL_ROWS = 1000
+_CONFIDENCE = 0.99
 _PRODUCTS = 32
 _HOPELESS = 4.0
 
@@ -59,7 +60,7 @@ def required_components(
     eps: float,
     *,
     alpha: float | None = None,
-    confidence: float = 0.99,
+    confidence: float = _CONFIDENCE,
     random_state: int | np.random.RandomState | None = None,
 ) -> RequiredComponents:
     """Return how many components a feature map needs on these rows.
@@ -73,15 +74,16 @@ def required_components(
     eps : float
         The error to keep, between 0 and 1.
     alpha : float or None, default=None
-        None means the relative Frobenius error over pairs of different rows, as for
-        ``n_components="auto"``. From 400 rows on it is that of new rows: up to 3000 rows, at most
-        half of all, are measured, and maps are fitted to the others. Fewer rows are all fitted to
-        and all measured, landmarks among them included, on which the error is zero.
+        None means the relative Frobenius error, both over pairs of different rows and over all
+        entries, the diagonal included, as for ``n_components="auto"``. From 400 rows on it is that
+        of new rows: up to 3000 rows, at most half of all, are measured, and maps are fitted to the
+        others. Fewer rows are all fitted to and all measured, landmarks among them included, on
+        which the error is zero.
         A positive number means the spectral error,
         (1 − eps)(K + αI) ⪯ Z Zᵀ + αI ⪯ (1 + eps)(K + αI) on all rows, which are those that maps
         are fitted to, landmarks among them included.
     confidence : float, default=0.99
-        Probability with which measured spectral errors are kept.
+        Probability with which measured spectral errors are kept, for alpha only.
     random_state : int, RandomState instance or None, default=None
         Seed of the measured maps and of the measurement.
 
@@ -105,6 +107,8 @@ def required_components(
     confidence = checked_confidence(confidence)
     if alpha is not None:
         alpha = checked_positive("alpha", alpha, remedy="pass None for the Frobenius error")
+    else:
+        refuse_unless_default("confidence", confidence, _CONFIDENCE, "without alpha")
     rows = DataRows.of(X, fewest=2)
     seed = seed_from(random_state)
     streams = RandomStreams(seed, "required_components")
@@ -127,20 +131,23 @@ def _for_frobenius(
     """Return the measured size for these rows, the predicted one, and how they were found."""
     chosen = streams.permutation("trial", rows.count)[:_TRIAL_ROWS]
     sample = RowSample(rows.take(chosen), np.ones(len(chosen)))
-    error = PairErrors.measure(first, sample).frobenius(0.99).value
+    error = PairErrors.measure(first, sample).covering(_CONFIDENCE).value
     sizes, size = maps.sizes, maps.first_size
     predicted = max(math.ceil(size * (error / eps) ** 2), sizes[0])
     formula = f"predicted: {size} (error / eps)² with the error {error:.3g} measured there"
     try:
         if rows is maps.rows:
             where = "the rows that maps were fitted to"
-            measured, certificate = exactly_grown(maps.draw, rows, eps, streams, sizes=sizes)
+            measured, certificate = grown_for(maps.draw, rows, eps, streams, sizes=sizes)
         else:
             where = "rows that maps were not fitted to"
             measured, certificate = grown_size(maps.draw, rows.given, eps, streams, sizes=sizes)
     except OutOfReachError as failure:
         return None, predicted, f"measured: {failure}; {formula}"
-    text = f"measured: relative error {certificate.frobenius} on {where}"
+    text = (
+        f"measured: relative error over all entries {certificate.whole} and over pairs of "
+        f"different rows {certificate.frobenius} on {where}"
+    )
     return measured, predicted, f"{text}; {formula}"
 
 

@@ -97,11 +97,18 @@ def spectral_error(
 
 def check_alpha_is_felt(alpha: float, diagonal: Float64) -> None:
     """Refuse an alpha that the rounding errors of K would hide."""
-    lowest = _ROUNDING_ERRORS * float(np.finfo(np.float64).eps) * float(diagonal.sum())
+    with np.errstate(over="ignore"):
+        trace = float(diagonal.sum())
+    if math.isinf(trace):
+        raise InputError(
+            "the trace of the kernel matrix overflows float64; allowed are traces up to "
+            f"{np.finfo(np.float64).max:.3g}: scale the rows down."
+        )
+    lowest = _ROUNDING_ERRORS * float(np.finfo(np.float64).eps) * trace
     if alpha <= lowest:
         raise InputError(
             f"alpha={alpha:g} is below the rounding errors of a kernel matrix of trace "
-            f"{float(diagonal.sum()):.3g}; choose alpha above {lowest:.1e}."
+            f"{trace:.3g}; choose alpha above {lowest:.1e}."
         )
 
 

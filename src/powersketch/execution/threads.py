@@ -92,6 +92,14 @@ def blas_threads(count: int) -> Iterator[None]:
         _BLAS_LIMITS.remove(count)
 
 
+def blas_thread_count() -> int:
+    """Return how many threads a call into BLAS may use at present."""
+    found = _threadpools().info()
+    return max(
+        (int(pool["num_threads"]) for pool in found if pool["user_api"] == "blas"), default=1
+    )
+
+
 def _limited(count: int) -> Any:
     """Set the number of threads; return what can restore the one before."""
     return _threadpools().limit(limits=count, user_api="blas")

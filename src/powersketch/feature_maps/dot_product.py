@@ -69,7 +69,7 @@ class DotProductSketch(FeatureMap):
         two not below `n_components`.
     eps : float or None, default=None
         With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms over pairs of different rows, between 0 and 1.
+        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same bits on every machine, for every number of threads and every split of
         the rows into batches.

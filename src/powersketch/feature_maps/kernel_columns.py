@@ -72,12 +72,11 @@ def precise_diagonal(kernel: Kernel, X: Rows) -> NDArray[np.float64]:
     return diagonal
 
 
-def row_blocks(rows: int, columns: int, threads: int = 1) -> Iterator[slice]:
-    """Yield slices of so many rows that a block takes a few MiB, and every thread has one.
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Yield slices of so many rows that a block takes a few MiB.
 
     Kernels are computed in float64, whatever the dtype of the result.
     """
-    fitting = _BLOCK_BYTES // (8 * columns)
-    height = min(max(fitting, 1), _MOST_ROWS, -(-rows // threads) or 1)
+    height = min(max(_BLOCK_BYTES // (8 * columns), 1), _MOST_ROWS)
     for start in range(0, rows, height):
         yield slice(start, min(start + height, rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -13,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.accuracy import Certificate
 from powersketch.accuracy.growth import grown_size
-from powersketch.exceptions import InputTypeError
-from powersketch.execution import Progress, thread_count
+from powersketch.exceptions import InputTypeError, warn_user
+from powersketch.execution import Progress, blas_threads, thread_count
 from powersketch.feature_maps.automatic_size import checked_size
 from powersketch.feature_maps.base import resolved_gamma
+from powersketch.feature_maps.kernel_columns import precise_diagonal
 from powersketch.feature_maps.leverage_scores import SCORES
-from powersketch.feature_maps.nystroem_features import NystroemFeatures
+from powersketch.feature_maps.nystroem_features import NystroemFeatures, workers
+from powersketch.feature_maps.outliers import outlying, without_outliers
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.native import Real, Rows, is_sparse
@@ -28,6 +29,8 @@ from powersketch.random_streams import RandomStreams, seed_from
 _MOST_MEASURED = 3000
 # So few rows are all measured, and the certificate is about these only.
 _FEWEST_DIVIDED = 400
+# Beyond so many times the usual k(x, x), a row drowns all others in rounding errors.
+_ABSURD = 1e8
 
 
 class _Drawn(NamedTuple):
@@ -54,7 +57,8 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     kernel : powersketch.kernels.Kernel or None, default=None
         The kernel, with its parameters. None is the Gaussian kernel with
-        gamma = 1 / (n_features · variance of X).
+        gamma = 1 / (n_features · variance of X), up to 1 % of the rows left out, with a warning, if
+        their entries are more than 300 times as large as usual.
     n_components : int or "auto", default=100
         Number of landmarks and of features. Where X has fewer rows, all of them are landmarks,
         with a warning, and Z Zᵀ = K but for the jitter. "auto" takes about as few as it needs for
@@ -70,17 +74,22 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         n_components) leading eigenvalues leave, divided by k [1]_.
     jitter : float or None, default=None
         What is added to the diagonal of k(L, L), relative to the diagonal's mean, so that equal
-        or nearly dependent landmarks do no harm. None is 1e-10 if `fit` sees float64 and 1e-6 if it
-        sees float32. Where it does not suffice it grows by factors of 10.
+        or nearly dependent landmarks do no harm; relative to each entry where a few are absurdly
+        large. None is 1e-10 if `fit` sees float64 and 1e-6 if it sees float32. Where it does not
+        suffice it grows by factors of 10.
     eps : float or None, default=None
         With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms over pairs of different rows, between 0 and 1.
+        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
-        An int gives the same landmarks again on the same machine. As scores rest on BLAS, another
-        machine or number of threads may round them differently and draw other landmarks.
+        An int gives the same landmarks and features again on the same machine, bit for bit and for
+        any number of threads. As scores rest on BLAS, another machine may round them differently
+        and draw other landmarks.
     n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors. With 1, BLAS
-        uses the threads that it is set to use.
+        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors. 1 stands for
+        as many as BLAS is set to use. No bit depends on it. The features of a row are the same to
+        the last bit whatever rows are transformed with it and in which order, as far as BLAS rounds
+        a row of a product the same wherever in a block it stands: OpenBLAS does so in float64, and
+        on processors with AVX-512 in float32.
     verbose : int, default=0
         Whether long transforms report their progress on standard error.
 
@@ -174,8 +183,13 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         given = X
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
-        kernel = Gaussian(_scale_gamma(X)) if self.kernel is None else self.kernel
-        drawn, certificate = self._chosen(kernel, X, RandomStreams(seed, "leverage_nystroem"))
+        ordinary = without_outliers(X)
+        kernel = Gaussian(_scale_gamma(ordinary)) if self.kernel is None else self.kernel
+        threads = workers(thread_count(self.n_jobs))
+        # Several threads of BLAS round differently, and scores near each other change places.
+        with blas_threads(1):
+            streams = RandomStreams(seed, "leverage_nystroem")
+            drawn, certificate = self._chosen(kernel, X, streams, threads)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._features = seed, kernel, drawn.features
@@ -244,33 +258,56 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.n_components_
 
     def _chosen(
-        self, kernel: Kernel, X: Rows, streams: RandomStreams
+        self, kernel: Kernel, X: Rows, streams: RandomStreams, threads: int
     ) -> tuple[_Drawn, Certificate | None]:
         """Return the landmarks, and a certificate if their number was measured."""
         if self.n_components != "auto":
             _warn_of_few_rows(int(self.n_components), X.shape[0])
-            return self._drawn(kernel, X, int(self.n_components), streams), None
+            return self._drawn(kernel, X, int(self.n_components), streams, threads), None
         measured, candidates = _divided(X.shape[0], streams)
         rows = X[candidates]
         size, certificate = grown_size(
-            lambda size: self._drawn(kernel, rows, size, streams).features,
+            lambda size: self._drawn(kernel, rows, size, streams, threads).features,
             X[measured],
             float(self.eps or 0.0),
             streams.child("automatic_size"),
             sizes=(1, candidates.size),
-            n_jobs=self.n_jobs,
+            given=X,
+            n_jobs=threads,
         )
-        drawn = self._drawn(kernel, rows, size, streams)
+        drawn = self._drawn(kernel, rows, size, streams, threads)
         return drawn._replace(indices=candidates[drawn.indices]), certificate
 
-    def _drawn(self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams) -> _Drawn:
+    def _drawn(
+        self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
+    ) -> _Drawn:
         """Return landmarks among these rows."""
-        threads = thread_count(self.n_jobs)
-        draw = SCORES[self.scores]
-        indices, scores = draw(kernel, X, size, streams, alpha=self.alpha, threads=threads)
+        indices, scores = self._landmarks(kernel, X, size, streams, threads)
         jitter = None if self.jitter is None else float(self.jitter)
         features = NystroemFeatures.of(kernel, X[indices], jitter, threads)
-        return _Drawn(indices, scores[indices], features)
+        return _Drawn(indices, scores, features)
+
+    def _landmarks(
+        self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return which rows are landmarks, and their scores.
+
+        Rows with an absurd k(x, x) are landmarks in any case, as nothing else explains them, and
+        are left out of the scores, in which all other rows would look alike beside them.
+        """
+        draw = SCORES[self.scores]
+        absurd = np.empty(0, dtype=np.int64)
+        if self.scores != "uniform":
+            absurd = outlying(precise_diagonal(kernel, X), _ABSURD)
+        if not 0 < absurd.size < min(size, X.shape[0]):
+            found, scores = draw(kernel, X, size, streams, alpha=self.alpha, threads=threads)
+            return found, scores[found]
+        usual = np.delete(np.arange(X.shape[0]), absurd)
+        rest = size - absurd.size
+        found, scores = draw(kernel, X[usual], rest, streams, alpha=self.alpha, threads=threads)
+        indices = np.concatenate((usual[found], absurd))
+        order = np.argsort(indices)
+        return indices[order], np.concatenate((scores[found], np.ones(absurd.size)))[order]
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters before any data is touched."""
@@ -294,10 +331,9 @@ def _check_kernel(kernel: Any) -> None:
 
 def _warn_of_few_rows(n_components: int, rows: int) -> None:
     if n_components > rows:
-        warnings.warn(
+        warn_user(
             f"n_components={n_components} exceeds the {rows} rows of X: all rows are landmarks, "
-            f"and there are {rows} features.",
-            stacklevel=3,
+            f"and there are {rows} features."
         )
 
 

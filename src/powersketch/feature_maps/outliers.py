@@ -31,26 +31,32 @@ _LARGEST_SHARE_OF_FEW = 4  # rows' worth
 
 
 def without_outliers(X: Rows) -> Rows:
-    """Return the rows that choices are made from: all but those with absurd values.
+    """Return the rows that choices are made from: all but those with absurd values."""
+    absurd = absurd_rows(X)
+    return X[np.delete(np.arange(X.shape[0]), absurd)] if absurd.size else X
 
-    A warning names these.
-    """
+
+def absurd_rows(X: Rows) -> NDArray[np.intp]:
+    """Return the rows that are absurdly far from all others; a warning names them."""
     if X.shape[0] < _FEWEST_ROWS:
-        return X
+        return np.empty(0, dtype=np.intp)
     distances = distances_from(X, median_row(X))
-    typical = _typical_distance(distances)
-    absurd = distances > _ABSURD * typical
-    if not absurd.any():
-        return X
-    warn_user(_text(np.flatnonzero(absurd), distances / typical), OutlierWarning)
-    return X[np.flatnonzero(~absurd)]
+    absurd = outlying(distances, _ABSURD)
+    if absurd.size:
+        warn_user(_text(absurd, distances / _typical_size(distances)), OutlierWarning)
+    return absurd
+
+
+def outlying(sizes: Vector, factor: float) -> NDArray[np.intp]:
+    """Return which sizes are above so many times a typical one."""
+    return np.flatnonzero(sizes > factor * _typical_size(sizes))
 
 
 def central_row(X: Rows, weights: Vector | None = None) -> Vector:
     """Return the weighted mean row, in which far rows count as if they were nearer."""
     weights = np.ones(X.shape[0]) if weights is None else weights
     distances = distances_from(X, median_row(X))
-    limit = _FAR * _typical_distance(distances)
+    limit = _FAR * _typical_size(distances)
     far = distances > limit
     if far.any() and not far.all():
         weights = weights * np.where(far, limit / np.where(far, distances, 1.0), 1.0)
@@ -84,12 +90,12 @@ def distances_from(X: Rows, centre: Vector) -> Vector:
     return np.sqrt(np.maximum(distances, 0.0))
 
 
-def _typical_distance(distances: Vector) -> float:
-    """Return the upper quartile of the distances above zero; infinite if there are none.
+def _typical_size(sizes: Vector) -> float:
+    """Return the upper quartile of the sizes above zero; infinite if there are none.
 
-    If more rows than a quarter are far away, they are no outliers, but what the data is like.
+    If more rows than a quarter are larger, they are no outliers, but what the data is like.
     """
-    positive = np.sort(distances[distances > 0.0])
+    positive = np.sort(sizes[sizes > 0.0])
     return float(positive[3 * (len(positive) - 1) // 4]) if len(positive) else math.inf
 
 

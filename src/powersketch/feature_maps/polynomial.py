@@ -86,7 +86,7 @@ class PolynomialSketch(FeatureMap):
         None is 4 · `n_components`. With 8 · `n_components` the error falls by another 10 to 30 %.
     eps : float or None, default=None
         With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms over pairs of different rows, between 0 and 1.
+        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         An int gives the same bits on every machine, for every number of threads and every split of
         the rows into batches. Main directions rest on LAPACK: with compression="principal" another

@@ -82,7 +82,9 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     matrix : ndarray of shape (m, m)
         Symmetric and, but for rounding errors, positive semi-definite.
     jitter : float
-        Relative to the mean of the diagonal. Where it does not suffice it grows, by factors of 10.
+        Relative to the mean of the diagonal, or to each of its entries where a few are so large
+        that the jitter would drown the others. Where it does not suffice it grows, by factors of
+        10.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     unit = float(diagonal.mean()) or 1.0
     while True:
         factor = np.array(matrix, dtype=np.float64, order="C")
-        np.fill_diagonal(factor, diagonal + jitter * unit)
+        np.fill_diagonal(factor, diagonal + jitter * _units(diagonal, unit, jitter))
         if cholesky_in_place(factor):
             return _lower_triangle(factor), jitter
         jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
@@ -108,6 +110,14 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
             )
 
 
+def _units(diagonal: Real, mean: float, jitter: float) -> Real:
+    """Return what the jitter of every row is relative to."""
+    positive = diagonal[diagonal > 0.0]
+    if positive.size == 0 or jitter * mean <= _LARGEST_JITTER * float(np.median(positive)):
+        return np.full_like(diagonal, mean)
+    return np.where(diagonal > 0.0, diagonal, positive.min())
+
+
 def _lower_triangle(matrix: Real) -> Real:
     """Set what is above the diagonal to zero."""
     for part in _parts(matrix.shape[0]):
@@ -117,5 +127,7 @@ def _lower_triangle(matrix: Real) -> Real:
 
 
 def _parts(size: int) -> Iterator[slice]:
-    for start in range(0, size, _WIDTH):
-        yield slice(start, min(start + _WIDTH, size))
+    """Yield parts of nearly equal width: BLAS rounds products with very few columns differently."""
+    count = -(-size // _WIDTH)
+    for part in range(count):
+        yield slice(part * size // count, (part + 1) * size // count)
