@@ -22,7 +22,7 @@ Vector = NDArray[np.float64]
 # In units of a typical distance from the centre. Rows beyond the first limit pull at the mean no
 # more than rows at it; those beyond the second are left out of all choices, with a warning.
 _FAR = 4.0
-_ABSURD = 1e3
+_ABSURD = 300.0
 _FEWEST_ROWS = 5  # in fewer, nothing tells an outlier from the others
 _MOST_NAMED = 3
 # No row of a sample of many has a larger share in a choice.
