@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
-import sklearn
-
-_PASSED_OVER = tuple(
-    str(Path(package).parent) + "/" for package in (__file__, sklearn.__file__ or __file__)
-)
+# Found without being loaded: the command line is to show its help at once.
+_SCIKIT_LEARN = getattr(find_spec("sklearn"), "origin", None) or __file__
+_PASSED_OVER = tuple(str(Path(package).parent) + "/" for package in (__file__, _SCIKIT_LEARN))
 
 
 class InputError(ValueError):
