@@ -92,6 +92,7 @@ def test_names_of_rows_are_left_out_with_a_note(
         ("a,b,c\n1,2\n", "line 2: it has 2 cells and line 1 has 3"),
         ("a,b\n1,2,3,4\n", "line 2: it has 4 cells and line 1 has 2"),
         ("a,b\n1,2,\n3,4,\n", "line 2: it ends with a delimiter, and the header does not"),
+        (",a,b\n0,1,2,3\n", "line 2: it has 4 cells and line 1 has 3"),
         ("a,b,\n1,2,\n", "line 1: '' is a name or a missing value; say --header"),
         ("1,2\n,\n", "line 2: it has no finite numbers in the columns 0, 1"),
         ("x\n1\n\n2\n", "line 3: it is empty between the rows of a single column"),
@@ -125,7 +126,7 @@ def test_the_user_says_whether_there_is_a_header(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_rows(path, header=False), [[0, 1], [5, 6]])
     path = table(tmp_path, "id,2019\n1,2\n")
     np.testing.assert_array_equal(read_rows(path, "2019", header=True), [[1]])
-    with pytest.raises(InputError, match="line 1, column number 0 .*'id' is no number"):
+    with pytest.raises(InputError, match=r"line 1, column number 0 .*'id' is no number"):
         read_rows(path, header=False)
 
 

@@ -266,7 +266,7 @@ def test_a_failure_is_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.common_components == 8
     assert [*found.approximate_spectra] == [*found.approximate_images] == ["power", "nystroem"]
     assert found.complete
-    assert "broken with 8 components failed: two lines" in found.table()
+    assert "broken with 8 components failed: ValueError: two lines" in found.table()
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
 
 

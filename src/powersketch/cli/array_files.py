@@ -15,8 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from scipy import sparse
 
+from powersketch.cli.sparse_archives import sparse_matrix
 from powersketch.comparison.units import bytes_text
 from powersketch.native import Rows
 from powersketch.solvers._memory import available_memory
@@ -30,6 +30,7 @@ _OF_SPARSE_ARCHIVES = {"format", "shape", "data"}
 _KINDS_OF_NUMBERS = "biuf"
 # No compression of .npz files makes more bytes from one.
 _MOST_EXPANSION = 1032
+_ARCHIVE = b"PK\x03\x04"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -46,15 +47,21 @@ def read_array(path: Path) -> NDArray[Any]:
 
 def read_archive(path: Path) -> Rows:
     """Return the one array of a .npz file, the one that is named X, or SciPy's sparse matrix."""
-    with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+    with path.open("rb") as stream:
+        # An archive can be hidden behind other bytes, and other programs would read those.
+        if stream.read(len(_ARCHIVE)) != _ARCHIVE:
+            raise ValueError("it is not an archive that was written by numpy.savez.")
+    with zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if len(members) < len(archive.infolist()):
             raise ValueError("two of its arrays have the same name.")
         if not set(members) >= _OF_SPARSE_ARCHIVES:
-            return _member(archive, members[_chosen([*members])])
-        for info in members.values():
-            _checked_member(archive, info)
-    return _sparse(path)
+            rows = _member(archive, members[_chosen([*members])])
+            _check_kind(rows.dtype)
+            return rows
+        arrays = {name: _member(archive, info) for name, info in members.items()}
+    _check_kind(arrays["data"].dtype)
+    return sparse_matrix(arrays, most_rows=_MOST_EXPANSION * path.stat().st_size)
 
 
 def _chosen(names: list[str]) -> str:
@@ -69,7 +76,6 @@ def _chosen(names: list[str]) -> str:
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     shape, fortran, kind = _checked_member(archive, info)
-    _check_kind(kind)
     content = archive.read(info)
     offset = len(content) - math.prod(shape) * kind.itemsize
     order: Any = "F" if fortran else "C"
@@ -113,15 +119,3 @@ def _header(stream: IO[bytes], size: int) -> Header:
 def _check_kind(kind: np.dtype[Any]) -> None:
     if kind.kind not in _KINDS_OF_NUMBERS:
         raise ValueError(f"it holds entries of type {kind}; allowed are real numbers: convert it.")
-
-
-def _sparse(path: Path) -> sparse.csr_array:
-    """Return SciPy's sparse matrix, whose indices are checked: wrong ones would crash."""
-    found = sparse.load_npz(path)
-    most = _MOST_EXPANSION * path.stat().st_size
-    if found.ndim != 2 or not 0 <= found.shape[0] <= most:
-        raise ValueError(f"its shape {found.shape} cannot be that of a file of this size.")
-    _check_kind(found.dtype)
-    if hasattr(found, "check_format"):
-        found.check_format(full_check=True)
-    return sparse.csr_array(found)

@@ -164,7 +164,7 @@ def _counted(cells: Sequence[str]) -> bool:
 def _with_names(path: Path, layout: Layout, first: Record, following: Sequence[Record]) -> Layout:
     names = [cell.strip() for cell in first[1]]
     line, cells = following[0] if following else (first[0] + 1, [])
-    if len(cells) == len(names) + 1:
+    if len(cells) == len(names) + 1 and names[0]:
         if not cells[-1].strip():
             remedy = "remove what follows the last cell."
             refuse(path, line, "it ends with a delimiter, and the header does not", remedy)

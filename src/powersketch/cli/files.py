@@ -150,7 +150,10 @@ def _first_not_finite(rows: Any) -> tuple[int, int] | None:
         return (int(entries.row[bad[0]]), int(entries.col[bad[0]])) if bad.size else None
     step = max(1, _CHECKED_AT_ONCE // rows.shape[1])
     for start in range(0, rows.shape[0], step):
-        places = np.argwhere(~np.isfinite(rows[start : start + step]))
+        with np.errstate(over="ignore"):
+            # Numbers that are too large for float64 will be infinite, too.
+            part = rows[start : start + step].astype(np.float64, copy=False)
+        places = np.argwhere(~np.isfinite(part))
         if places.size:
             return start + int(places[0, 0]), int(places[0, 1])
     return None

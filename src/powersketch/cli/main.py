@@ -93,10 +93,10 @@ def _failed(error: Exception) -> int:
         # Wrong options: typer takes their errors from click, or brings its own.
         text = error.format_message()
     elif not isinstance(error, InputError | InputTypeError | OSError | MemoryError):
+        _write_error(f"internal error: {type(error).__name__}: {text}")
         _write_error(
-            f"internal error: {type(error).__name__}: {text} This is a fault of powersketch "
-            f"{__version__}, not of your data: please report it to its developers with what the "
-            f"same command shows with {DEBUG}."
+            f"This is a fault of powersketch {__version__}, not of your data: please report it to "
+            f"its developers, with what the same command shows with {DEBUG}."
         )
         return _INTERNAL_ERROR
     _write_error(f"error: {text}")
