@@ -46,6 +46,8 @@ def _table(text: str, delimiter: str) -> Matrix | None:
         return None
     head = [number(cell) for cell in records[0]]
     header = None in head
+    if len(head) == 1 and re.search(r"[,;\t]", records[0][0]):
+        return None  # It may be a row by another delimiter.
     rows = [[number(cell) for cell in record] for record in records[header:]]
     widths = {len(row) for row in rows}
     if len(widths) != 1 or not rows:

@@ -14,12 +14,12 @@ from tests.hostile.damaged_files import Canary, formats
 
 
 def test_damaged_files_are_read_right_or_refused_by_name(tmp_path: Path) -> None:
-    tallies = fuzz_readers.run(4200, 0, tmp_path)
+    tallies = fuzz_readers.run(2800, 0, tmp_path)
     assert [failure for tally in tallies.values() for failure in tally.failures] == []
     for name, tally in tallies.items():
-        assert tally.counts["damaged"] == 600, name
+        assert tally.counts["damaged"] == 400, name
         # Not all damage makes a file wrong: what is still a table is still read.
-        assert tally.counts["read"] >= 20, name
+        assert tally.counts["read"] >= 10, name
 
 
 def test_whole_files_are_read(tmp_path: Path) -> None:
