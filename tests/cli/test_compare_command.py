@@ -127,6 +127,11 @@ def test_a_failed_method_is_listed(file: str, capsys: pytest.CaptureFixture[str]
     assert "nystroem with 64 components failed: it has 20 features only" in capsys.readouterr().out
 
 
+def test_nothing_measured_is_no_success(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", file, "--components", "64", "--methods", "nystroem"]) == 2
+    assert "Best: no method has been measured" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,23 @@ def test_only_files_are_replaced(content: str) -> None:
     os.symlink("missing/file", "dangling")
     with pytest.raises(InputError, match="nothing can be written to"):
         check_outputs([], [Path("dangling")])
+
+
+def test_what_is_printed_is_not_overwritten(content: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "powersketch", "compare", "a.csv", *QUICK, "--json"]
+    for name in ("/dev/stdout", "printed"):
+        with open("printed", "w") as printed:
+            result = subprocess.run(
+                [*command, name],
+                env=environment,
+                stdout=printed,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert result.returncode == 2
+        assert f"{name} is where the command prints" in result.stderr
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("disk full"), RuntimeError("bug")])

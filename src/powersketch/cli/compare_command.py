@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from powersketch.comparison import Comparison
     from powersketch.native import Rows
 
+_NOTHING_MEASURED = 2
 _INTERRUPTED = 130
 _KERNEL = "Kernel"
 _METHODS = "What is compared"
@@ -180,7 +181,9 @@ def compare_command(
     finally:
         # What took minutes to find is kept even where nobody reads the table to its end.
         _write(comparison, page, json_file)
-    return 0 if comparison.complete else _INTERRUPTED
+    if not comparison.complete:
+        return _INTERRUPTED
+    return _NOTHING_MEASURED if all(found.failed for found in comparison.measurements) else 0
 
 
 def _rows(file: Path, target: str | None, header: bool | None, normalize: bool) -> Rows:

@@ -61,8 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         0; 2 after wrong input or for want of a file, room or memory, which is told in one line on
-        standard error; 1 after an error of the library itself; 130 after an interruption. With
-        ``--debug`` every error is told with where it arose.
+        standard error, or where every method failed; 1 after an error of the library itself; 130
+        after an interruption. With ``--debug`` every error is told with where it arose.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):

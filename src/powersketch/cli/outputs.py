@@ -10,6 +10,9 @@ from pathlib import Path
 
 from powersketch.exceptions import InputError
 
+# Standard output and standard error.
+_PRINTED = (1, 2)
+
 
 def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
     """Refuse outputs that cannot be written, or would overwrite an input or another output.
@@ -40,6 +43,11 @@ def _check_writable(path: Path) -> None:
         raise InputError(
             f"{path} is a device or a pipe; give the name of a file, which can be replaced."
         )
+    if any(_is_printed_to(path, descriptor) for descriptor in _PRINTED):
+        raise InputError(
+            f"{path} is where the command prints its table and its messages; choose another name "
+            "for the output."
+        )
     # A link stays, and what it leads to is replaced.
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
@@ -49,6 +57,13 @@ def _check_writable(path: Path) -> None:
         )
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path} is protected against writing; choose another name.")
+
+
+def _is_printed_to(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except OSError:
+        return False  # There is no such file yet, or the stream is closed.
 
 
 def _same_file(one: Path, other: Path) -> bool:
