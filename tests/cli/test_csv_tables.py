@@ -104,6 +104,8 @@ def test_names_of_rows_are_left_out_with_a_note(
         ("NA,1,2\n3,4,5\n", "line 1: it has numbers and also 'NA', .*say --header"),
         (",1,2\n3,4,5\n", "line 1: it has numbers and also '', .*say --header"),
         ("x,NA\n1,2\n", "line 1: 'NA' is a name or a missing value; say --header"),
+        ('""\n1\n', "line 1: '' is a name or a missing value; say --header"),
+        ("\t\n1\t2\n", "line 1: '' is a name or a missing value; say --header"),
         ("NA\n1\n", "line 1: 'NA' is a name or a missing value; say --header"),
         ("1,5;2,5\n3,5;4,5\n", "line 1: it has both commas and semicolons"),
         ("a;b\n1,5;2,5\n", "line 2: .*no finite numbers in the columns a, b"),

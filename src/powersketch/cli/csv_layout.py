@@ -90,7 +90,7 @@ def _first_records(path: Path, delimiter: str, skipped: int) -> list[Record]:
 def _skipped_lines(path: Path) -> int:
     count = 0
     for line in text_lines(path):
-        if line.strip() and not line.startswith("#"):
+        if line.strip(" \r\n") and not line.startswith("#"):
             break
         count += 1
     return count
@@ -136,7 +136,7 @@ def _is_header(path: Path, first: Record, following: Sequence[Record]) -> bool:
         if len(cells) > 1 and _counted(cells):
             refuse(path, line, "it counts from 0, as a header may", _SAY_SO)
         return False
-    if not cells[0].strip() and (_counted(cells[1:]) or not any(numeric)):
+    if len(cells) > 1 and not cells[0].strip() and (_counted(cells[1:]) or not any(numeric)):
         # The first cell stands above row names, and the others count columns or name them.
         cells = cells[1:]
     elif any(numeric):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from powersketch.cli.text_lines import (
     refuse,
     text_lines,
     whole_number,
+    whole_numbers,
 )
 from powersketch.native import Rows
 
@@ -24,6 +26,7 @@ _FIRST = "%%matrixmarket"
 _FORM = "%%MatrixMarket matrix coordinate real general"
 _FIELDS = ("real", "double", "integer", "pattern")
 _SYMMETRIES = {"general": 0.0, "symmetric": 1.0, "skew-symmetric": -1.0}
+_READ_AT_ONCE = 4096
 Line = tuple[int, list[str]]
 
 
@@ -96,26 +99,55 @@ def _check_sizes(path: Path, head: _Head) -> None:
 
 def _sparse(path: Path, head: _Head, lines: Iterator[Line]) -> sparse.csr_array:
     places, values, numbers = array("q"), array("d"), array("q")
-    for number, words in lines:
-        if len(words) != (2 if head.pattern else 3):
-            refuse(path, number, f"it has {len(words)} words", "write row, column and entry.")
-        places.extend(_place(path, number, words, head))
-        values.append(1.0 if head.pattern else _value(path, number, words[2]))
-        numbers.append(number)
+    while chunk := [*islice(lines, _READ_AT_ONCE)]:
+        found = _entries(head, [words for _, words in chunk])
+        if found is None:
+            # One of the lines is wrong: they are read one by one, until it is found.
+            for number, words in chunk:
+                _check_line(path, number, words, head)
+        else:
+            places.extend(found[0])
+            values.extend(found[1])
+        numbers.extend(number for number, _ in chunk)
     _check_count(path, head, head.entries, len(values))
-    rows, columns = np.array(places).reshape(-1, 2).T
+    rows, columns = np.array(places).reshape(-1, 2).T - 1
     _check_single(path, rows, columns, np.array(numbers))
     return _mirrored(head, rows, columns, np.array(values))
 
 
-def _place(path: Path, number: int, words: list[str], head: _Head) -> tuple[int, int]:
+def _entries(head: _Head, lines: list[list[str]]) -> tuple[list[int], list[float]] | None:
+    """Return rows and columns in turns, and the values, or None if one of the lines is wrong."""
+    if any(len(words) != 3 - head.pattern for words in lines):
+        return None
+    places = whole_numbers([word for words in lines for word in words[:2]])
+    values = [1.0] * len(lines)
+    if not head.pattern:
+        values = finite_numbers([words[2] for words in lines]) or []
+    if places is None or not values:
+        return None
+    rows, columns = np.array(places).reshape(-1, 2).T
+    inside = rows.min() > 0 < columns.min() and rows.max() <= head.rows
+    if not inside or columns.max() > head.columns or (head.mirrored and (columns > rows).any()):
+        return None
+    return places, values
+
+
+def _check_line(path: Path, number: int, words: list[str], head: _Head) -> None:
+    """Refuse a line for what is wrong with it."""
+    if len(words) != 3 - head.pattern:
+        refuse(path, number, f"it has {len(words)} words", "write row, column and entry.")
+    _check_place(path, number, words, head)
+    if not head.pattern:
+        _value(path, number, words[2])
+
+
+def _check_place(path: Path, number: int, words: list[str], head: _Head) -> None:
     row, column = (whole_number(word) or 0 for word in words[:2])
     if not (1 <= row <= head.rows and 1 <= column <= head.columns):
         allowed = f"allowed are 1 to {head.rows} and 1 to {head.columns}."
         refuse(path, number, f"there is no entry {words[0]} {words[1]}", allowed)
     if column > row and head.mirrored:
         refuse(path, number, "it is above the diagonal", "write the lower half of it only.")
-    return row - 1, column - 1
 
 
 def _value(path: Path, number: int, word: str) -> float:

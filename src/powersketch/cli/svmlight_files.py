@@ -16,6 +16,7 @@ from powersketch.cli.text_lines import (
     refuse,
     text_lines,
     whole_number,
+    whole_numbers,
 )
 from powersketch.exceptions import InputError
 
@@ -55,16 +56,15 @@ def _entries(path: Path, number: int, content: str) -> tuple[list[int], list[flo
     if entries and entries[0].startswith("qid:"):
         del entries[0]
     parts = ":".join(entries).split(":") if entries else []
-    indices = [whole_number(part) for part in parts[::2]]
+    indices = whole_numbers(parts[::2]) if parts else []
     values = finite_numbers(parts[1::2])
-    known = [index for index in indices if index is not None]
-    if len(known) < len(indices):
-        shown = parts[2 * indices.index(None)]
+    if indices is None:
+        shown = next(part for part in parts[::2] if whole_number(part) is None)
         refuse(path, number, f"the index {shown!r} is no whole number", "write digits only.")
     if values is None:
         bad = next(part for part in parts[1::2] if finite_numbers([part]) is None)
         refuse(path, number, problem_of(bad), "remove or replace the entry.")
-    return known, values
+    return indices, values
 
 
 def _matrix(

@@ -62,6 +62,14 @@ def whole_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
 
 
+def whole_numbers(texts: Sequence[str]) -> list[int] | None:
+    """Return what the texts are as whole numbers, or None if one is none."""
+    joined = "".join(texts)
+    if not (joined.isascii() and joined.isdecimal() and all(texts) and max(map(len, texts)) <= 18):
+        return None
+    return [*map(int, texts)]
+
+
 def problem_of(text: str) -> str:
     """Return what is wrong with a text that stands where a finite number is needed."""
     if not text.strip():
