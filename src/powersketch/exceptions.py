@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
+from types import FrameType
 
-import joblib
-import sklearn
-
-_PASSED_OVER = tuple(
-    str(Path(package or __file__).parent) + "/"
-    for package in (__file__, sklearn.__file__, joblib.__file__)
-)
+# Packages whose frames are passed over: the last two wrap `transform`, and call `fit` in pipelines
+# and searches.
+_PASSED_OVER = {"powersketch", "sklearn", "joblib"}
 
 
 class InputError(ValueError):
@@ -32,12 +28,12 @@ class RangeWarning(UserWarning):
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line that called the library, however deep inside it the reason was found.
-
-    Frames of scikit-learn and joblib are passed over as well: they wrap `transform` and call `fit`
-    in pipelines and searches.
-    """
+    """Warn at the line that called the library, however deep inside it the reason was found."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED_OVER):
+    while frame.f_back is not None and _package_of(frame) in _PASSED_OVER:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

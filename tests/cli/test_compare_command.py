@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,11 @@ def test_a_failed_method_is_listed(file: str, capsys: pytest.CaptureFixture[str]
     assert "nystroem with 64 components failed: it has 20 features only" in capsys.readouterr().out
 
 
+def test_nothing_measured_is_no_success(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", file, "--components", "64", "--methods", "nystroem"]) == 2
+    assert "Best: no method has been measured" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -189,13 +195,99 @@ def test_an_interruption_before_anything_is_finished(
     assert os.listdir() == ["rows.npy"]
 
 
-def test_faults_of_our_own_are_not_hidden(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, TypeError, KeyError])
+def test_faults_of_our_own_are_called_so(
+    file: str,
+    kind: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def broken(*arguments: Any, **named: Any) -> None:
-        raise RuntimeError("a fault")
+        raise kind("a fault")
 
     monkeypatch.setattr("powersketch.comparison.comparing.divided_rows", broken)
-    with pytest.raises(RuntimeError, match="a fault"):
-        main(["compare", file, *QUICK])
+    assert main(["compare", file, *QUICK]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"internal error: {kind.__name__}: ")
+    assert "please report it" in error
+    assert "--debug" in error
+    assert "Traceback" not in error
+    for arguments in (["--debug", "compare", file], ["compare", file, "--debug"]):
+        assert main([*arguments, *QUICK]) == 1
+        shown = capsys.readouterr().err
+        assert shown.startswith("Traceback")
+        assert "in broken" in shown
+        assert shown.endswith(error)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing.npy"], ["rows.npy", "--seeds", "0"], ["rows.npy", "--nonsense"]]
+)
+def test_debug_shows_where_every_error_arises(
+    file: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *arguments, "--debug"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback")
+    assert error.splitlines()[-1].startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), MemoryError("no room"), PermissionError(13, "denied", "rows.npy")]
+)
+def test_want_of_memory_or_rights_is_no_fault_of_ours(
+    file: str,
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def failing(*arguments: Any, **named: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("powersketch.comparison.comparing.divided_rows", failing)
+    assert main(["compare", file, *QUICK]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert len(line) > len("error: ")
+
+
+def test_results_are_written_even_if_nobody_reads_the_table(file: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "powersketch", "compare", file, *QUICK, "--json", "out.json"]
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run(
+        command, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(write)
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+    assert Path("out.json").is_file()
+    assert Path("rows-comparison.html").is_file()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("large", [True, False])
+def test_rows_that_have_no_norm_are_not_normalized_in_silence(
+    file: str, kind: type, large: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X = unit_rows(20).astype(kind)
+    X[3] *= np.sqrt(np.finfo(kind).max) * 9 if large else np.finfo(kind).tiny
+    np.save("far.npy", X)
+    assert main(["compare", "far.npy", *QUICK, "--normalize"]) == 2
+    assert "far.npy, row 4: its norm is too large or too small" in capsys.readouterr().err
+
+
+def test_the_same_figures_on_the_terminal_and_on_the_page(file: str) -> None:
+    arguments = ["compare", file, "--components", "8", "--methods", "power", "--seeds", "3"]
+    out = CliRunner().invoke(app, [*arguments, "--kernel", "gaussian"]).stdout
+    page = Path("rows-comparison.html").read_text(encoding="utf-8")
+    (spread,) = re.findall(r"\S+ ± \S+", out)
+    assert f">{spread}<" in page
+    assert "%" not in out
+    (gamma,) = re.findall(r"Gaussian\(gamma=(\S+)\)", out)
+    assert 3 <= len(gamma.lstrip("0.")) <= 4
+    assert f"<h1>Feature maps compared: Gaussian(gamma={gamma})</h1>" in page
 
 
 @pytest.mark.parametrize(
@@ -240,5 +332,6 @@ def test_in_a_process_of_its_own(file: str) -> None:
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "Best: " in result.stdout
+    assert "?" not in result.stdout
     assert Path("rows-comparison.html").is_file()
     assert result.stderr == ""

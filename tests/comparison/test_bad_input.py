@@ -29,6 +29,7 @@ KERNEL = Polynomial(2)
         ({"components": [0]}, ValueError, "components=0 is out of range"),
         ({"components": [8.0]}, TypeError, "components=8.0"),
         ({"seeds": 0}, ValueError, "seeds=0"),
+        ({"seeds": 10**20}, ValueError, "seeds=1000.* from 1 to 1000000"),
         ({"seeds": 2.5}, TypeError, "seeds=2.5"),
         ({"pilot_rows": 3}, ValueError, "pilot_rows=3"),
         ({"alpha": 0.0}, ValueError, "alpha=0"),

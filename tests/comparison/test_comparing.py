@@ -260,13 +260,13 @@ def test_a_failure_is_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
         (measured.method, measured.n_components): measured.error_message
         for measured in found.measurements
     }
-    assert messages["broken", 8] == messages["broken", 64] == "two lines"
+    assert messages["broken", 8] == messages["broken", 64] == "ValueError: two lines"
     assert messages["power", 8] is messages["power", 64] is messages["nystroem", 8] is None
     assert "15 features only" in str(messages["nystroem", 64])
     assert found.common_components == 8
     assert [*found.approximate_spectra] == [*found.approximate_images] == ["power", "nystroem"]
     assert found.complete
-    assert "broken with 8 components failed: two lines" in found.table()
+    assert "broken with 8 components failed: ValueError: two lines" in found.table()
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
 
 

@@ -104,6 +104,11 @@ def test_the_table_has_every_measurement_in_order() -> None:
     assert lines[-1] == "The exact kernel of the measured rows takes 250 ms and 78.1 KiB."
 
 
+def test_errors_that_are_not_finite_do_not_spoil_the_dictionary() -> None:
+    made = replace(MADE, spectrum=np.array([np.inf, np.nan, 1.0]))
+    assert json.loads(json.dumps(made.to_dict(), allow_nan=False))["spectrum"] == [None, None, 1.0]
+
+
 def test_the_dictionary_goes_through_json() -> None:
     figures = json.loads(json.dumps(MADE.to_dict(), allow_nan=False))
     assert figures == MADE.to_dict()

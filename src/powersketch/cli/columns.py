@@ -9,31 +9,29 @@ from powersketch.exceptions import InputError
 _MOST_NAMES = 10
 
 
-def kept_columns(names: Sequence[str] | None, count: int, target: str | None) -> list[int]:
-    """Return the numbers of all columns but the target's, which has a name or a number."""
-    columns = list(range(count))
+def target_column(names: Sequence[str] | None, count: int, target: str | None) -> int | None:
+    """Return the number of the target's column, which is given by its name or by its number.
+
+    A name comes first: a column that is called 3 is meant, not column number 3.
+    """
     if target is None:
-        return columns
+        return None
     if names is not None and target in names:
-        del columns[list(names).index(target)]
-    elif _is_column_number(target, count):
-        del columns[int(target)]
-    else:
-        known = shortened(names) if names is not None else "without names"
-        raise InputError(
-            f"there is no column {target!r}; the columns are {known}: name one of them, or give a "
-            f"number from 0 to {count - 1}."
-        )
-    return columns
+        _check_single(names, target)
+        return list(names).index(target)
+    if _is_column_number(target, count):
+        return int(target) % count
+    known = shortened(names) if names is not None else "without names"
+    raise InputError(
+        f"there is no column {target!r}; the columns are {known}: name one of them, or give a "
+        f"number from 0 to {count - 1}."
+    )
 
 
-def refuse_texts(file: str, names: Sequence[str]) -> None:
-    """Refuse columns that hold no numbers, if there are any."""
-    if names:
-        raise InputError(
-            f"{file} has columns that are not numbers: {shortened(names)}; allowed are numbers: "
-            "encode or remove them, or leave one of them out with --target."
-        )
+def label(names: Sequence[str] | None, column: int) -> str:
+    """Return what a column is called in messages."""
+    numbered = f"column number {column} (the first is 0)"
+    return numbered if names is None or not names[column] else f"column {names[column]!r}"
 
 
 def shortened(names: Sequence[str]) -> str:
@@ -42,5 +40,15 @@ def shortened(names: Sequence[str]) -> str:
     return shown if len(names) <= _MOST_NAMES else f"{shown}, … ({len(names)} in all)"
 
 
+def _check_single(names: Sequence[str], target: str) -> None:
+    same = [number for number, name in enumerate(names) if name == target]
+    if len(same) > 1:
+        raise InputError(
+            f"{len(same)} columns are called {target!r}, numbers {', '.join(map(str, same))}: give "
+            "the number of one of them."
+        )
+
+
 def _is_column_number(text: str, count: int) -> bool:
-    return text.removeprefix("-").isdecimal() and -count <= int(text) < count
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and len(digits) <= 18 and -count <= int(text) < count

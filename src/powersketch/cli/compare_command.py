@@ -11,12 +11,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from powersketch.cli.options import bytes_of, check_output, integer, listed, with_numbers
+from powersketch.cli.options import Debug, bytes_of, integer, listed, with_numbers
+from powersketch.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from powersketch.comparison import Comparison
     from powersketch.native import Rows
 
+_NOTHING_MEASURED = 2
 _INTERRUPTED = 130
 _KERNEL = "Kernel"
 _METHODS = "What is compared"
@@ -104,7 +106,19 @@ def compare_command(
     ] = False,
     target: Annotated[
         str | None,
-        typer.Option(help="Name or number of a column to leave out.", rich_help_panel=_METHODS),
+        typer.Option(
+            help="Name or number of a column to leave out; numbers begin at 0.",
+            rich_help_panel=_METHODS,
+        ),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first row of a .csv or .tsv file holds names; found out if not "
+            "given.",
+            rich_help_panel=_METHODS,
+        ),
     ] = None,
     budget_seconds: Annotated[
         float | None,
@@ -139,6 +153,7 @@ def compare_command(
         Path | None,
         typer.Option("--json", help="All figures as JSON.", rich_help_panel=_OUTPUT),
     ] = None,
+    debug: Debug = False,
 ) -> int:
     """Measure every way to approximate a kernel on the rows of a file.
 
@@ -146,8 +161,7 @@ def compare_command(
     with all figures.
     """
     page = Path(f"{file.stem}-comparison.html") if html is None else html
-    for output in (page, json_file):
-        check_output(output)
+    check_outputs([file], [page, json_file])
     given = {"degree": degree, "gamma": gamma, "coef0": coef0, "order": order, "depth": depth}
     parameters = {name: value for name, value in given.items() if value is not None}
     options = {
@@ -160,23 +174,25 @@ def compare_command(
         "random_state": seed,
         "n_jobs": jobs,
     }
-    X = _rows(file, target, normalize)
+    X = _rows(file, target, header, normalize)
     comparison = _compared(X, kernel.value, with_numbers(parameters), options)
-    _show(comparison)
-    _write(comparison, page, json_file)
-    return 0 if comparison.complete else _INTERRUPTED
+    try:
+        _show(comparison)
+    finally:
+        # What took minutes to find is kept even where nobody reads the table to its end.
+        _write(comparison, page, json_file)
+    if not comparison.complete:
+        return _INTERRUPTED
+    return _NOTHING_MEASURED if all(found.failed for found in comparison.measurements) else 0
 
 
-def _rows(file: Path, target: str | None, normalize: bool) -> Rows:
+def _rows(file: Path, target: str | None, header: bool | None, normalize: bool) -> Rows:
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
     from powersketch.cli.files import read_rows
+    from powersketch.cli.unit_rows import unit_rows
 
-    X = read_rows(file, target)
-    if not normalize:
-        return X
-    from sklearn.preprocessing import normalize as unit_rows
-
-    return unit_rows(X)
+    X = read_rows(file, target, header)
+    return unit_rows(file, X) if normalize else X
 
 
 def _compared(
@@ -216,8 +232,10 @@ def _write(comparison: Comparison, page: Path, json_file: Path | None) -> None:
     from powersketch.comparison.writing import replaced
 
     comparison.save_html(page)
-    typer.echo(f"The page is {page}.")
     if json_file is not None:
         with replaced(json_file) as unfinished:
-            unfinished.write_text(json.dumps(comparison.to_dict(), indent=1), encoding="utf-8")
+            figures = json.dumps(comparison.to_dict(), indent=1, allow_nan=False)
+            unfinished.write_text(figures, encoding="utf-8")
+    typer.echo(f"The page is {page}.")
+    if json_file is not None:
         typer.echo(f"The figures are in {json_file}.")

@@ -10,18 +10,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from powersketch.cli.columns import kept_columns, refuse_texts
+from powersketch.cli.array_files import read_archive, read_array
+from powersketch.cli.columns import label, target_column
+from powersketch.cli.matrix_market_files import read_matrix_market
+from powersketch.cli.parquet_files import read_parquet
+from powersketch.cli.svmlight_files import read_svmlight
 from powersketch.cli.text_files import read_text
 from powersketch.exceptions import InputError
 from powersketch.native import Rows
+from powersketch.parameters import refuse_unless_default
 
-# What the rows are called in an archive of several arrays.
-_USUAL_NAMES = ("X", "x", "data")
-_OF_SPARSE_ARCHIVES = {"format", "shape", "data"}
+_CHECKED_AT_ONCE = 2**20
 
 
-def read_rows(path: Path, target: str | None = None) -> Rows:
+def read_rows(path: Path, target: str | None = None, header: bool | None = None) -> Rows:
     """Return the rows of a file, without the target's column if there is one.
+
+    Nothing is left out in silence: a file is read as a whole, or refused with the place of what
+    cannot be read. The matrix has rows and columns, and all its entries are finite real numbers.
 
     Parameters
     ----------
@@ -29,7 +35,11 @@ def read_rows(path: Path, target: str | None = None) -> Rows:
         Its name tells the format: .npy, .npz, .csv, .tsv, .svm, .libsvm, .svmlight, .mtx or
         .parquet.
     target : str or None, default=None
-        Name or number of a column to leave out. That of the svmlight format is left out always.
+        Name or number of a column to leave out; numbers begin at 0. The labels of the svmlight
+        format are left out always, and no column of theirs is counted.
+    header : bool or None, default=None
+        Whether the first row of a .csv or .tsv file holds names. None finds out, and refuses files
+        where it is not clear.
 
     Returns
     -------
@@ -38,107 +48,127 @@ def read_rows(path: Path, target: str | None = None) -> Rows:
 
     Raises
     ------
-    ValueError
-        Where the format is unknown, or an entry is not a number.
+    InputError
+        Where the format is unknown, or an entry is not a finite number.
     """
     if not path.is_file():
         raise InputError(f"{path} is not a file; give the path of a table of numbers.")
-    read = _READERS.get(path.suffix.lower())
-    if read is None:
+    suffix = path.suffix.lower()
+    if suffix in _TABLES:
+        rows = _TABLES[suffix](path, target, header)
+    elif suffix in _READERS:
+        refuse_unless_default("header", header, None, f"for {suffix} files, which have no such row")
+        rows = _READERS[suffix](path, target)
+    else:
         raise InputError(
-            f"{path.name} has an unknown format; allowed are {', '.join(_READERS)}: convert it, "
-            "for instance with numpy.save."
+            f"{path.name} has an unknown format; allowed are {', '.join([*_TABLES, *_READERS])}: "
+            "convert it, for instance with numpy.save."
         )
-    rows = read(path, target)
-    if rows.ndim != 2:
-        raise InputError(
-            f"{path.name} holds an array with {rows.ndim} dimensions; allowed are 2, rows and "
-            "columns: reshape it."
-        )
+    _check_matrix(path, rows)
     return rows
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Say which file it is that a library cannot read."""
+    """Say which file it is that a library cannot read, whatever the library raises."""
     try:
         yield
+    except InputError:
+        raise
     except Exception as error:
+        reason = str(error) or type(error).__name__
         raise InputError(
-            f"{path.name} cannot be read as {path.suffix}: {error} Check the file and its name."
+            f"{path.name} cannot be read as {path.suffix}: {reason} Check the file and its name."
         ) from error
 
 
-def _read_array(path: Path, target: str | None) -> Rows:
-    with _readable(path):
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    return _without_target(rows, target)
+def _binary(read: Callable[[Path], Rows]) -> Callable[[Path], Rows]:
+    """Return a reader whose every error names the file."""
+
+    def read_named(path: Path) -> Rows:
+        with _readable(path):
+            return read(path)
+
+    return read_named
 
 
-def _read_archive(path: Path, target: str | None) -> Rows:
-    with _readable(path):
-        archive = np.load(path, allow_pickle=False)
-    with archive:
-        names: list[str] = archive.files
-        if set(names) >= _OF_SPARSE_ARCHIVES:
-            return _without_target(sparse.load_npz(path).tocsr(), target)
-        usual = [*names] if len(names) == 1 else [name for name in _USUAL_NAMES if name in names]
-        if not usual:
-            raise InputError(
-                f"{path.name} holds the arrays {', '.join(names) or '(none)'}; allowed is one, or "
-                "one that is named X: save the rows alone."
-            )
-        return _without_target(archive[usual[0]], target)
+def _matrix(read: Callable[[Path], Rows]) -> Callable[[Path, str | None], Rows]:
+    """Return a reader of a format that knows no names of columns."""
+
+    def read_without_target(path: Path, target: str | None) -> Rows:
+        rows = read(path)
+        if rows.ndim != 2:
+            return rows
+        column = target_column(None, rows.shape[1], target)
+        return rows if column is None else _without_column(rows, column)
+
+    return read_without_target
 
 
-def _read_svmlight(path: Path, target: str | None) -> Rows:
-    # Loaded when it is first needed, as the following are.
-    from sklearn.datasets import load_svmlight_file
-
-    with _readable(path):
-        rows, _ = load_svmlight_file(str(path))
-    return _without_target(rows, target)
-
-
-def _read_matrix_market(path: Path, target: str | None) -> Rows:
-    from scipy.io import mmread
-
-    with _readable(path):
-        rows = mmread(path)
-    return _without_target(rows.tocsr() if sparse.issparse(rows) else rows, target)
+def _without_column(rows: Any, column: int) -> Rows:
+    if not sparse.issparse(rows):
+        return np.delete(rows, column, axis=1)
+    # A list of the columns that stay would be longer than all entries of a wide matrix.
+    entries = rows.tocoo()
+    kept = entries.col != column
+    columns = entries.col[kept] - (entries.col[kept] > column)
+    shape = (rows.shape[0], rows.shape[1] - 1)
+    return sparse.csr_array((entries.data[kept], (entries.row[kept], columns)), shape=shape)
 
 
 def _read_parquet(path: Path, target: str | None) -> Rows:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise InputError(
-            f"{path.name} needs pyarrow, which is not installed: pip install pyarrow, or convert "
-            "the file to .npy or .csv."
-        ) from error
     with _readable(path):
-        table = parquet.read_table(path)
-    names = list(table.column_names)
-    kept = [names[column] for column in kept_columns(names, len(names), target)]
-    columns = {name: np.asarray(table.column(name).to_numpy()) for name in kept}
-    refuse_texts(path.name, [name for name in kept if columns[name].dtype.kind not in "biuf"])
-    return np.column_stack([columns[name] for name in kept]) if kept else np.empty((0, 0))
+        return read_parquet(path, target)
 
 
-def _without_target(rows: Any, target: str | None) -> Rows:
-    if target is None or rows.ndim != 2:
-        return rows
-    return rows[:, kept_columns(None, rows.shape[1], target)]
+def _check_matrix(path: Path, rows: Any) -> None:
+    """Refuse what is no matrix, has no entries, or has one that is not finite."""
+    if rows.ndim != 2:
+        raise InputError(
+            f"{path.name} holds an array with {rows.ndim} dimensions; allowed are 2, rows and "
+            "columns: reshape it."
+        )
+    if 0 in rows.shape:
+        raise InputError(
+            f"{path.name} has {rows.shape[0]} rows and {rows.shape[1]} columns to use; at least "
+            "one of each is needed."
+        )
+    place = _first_not_finite(rows)
+    if place is not None:
+        row, column = place
+        raise InputError(
+            f"{path.name}, row {row + 1}, {label(None, column)}: NaN or infinity is not finite; "
+            "remove the row, or fill the entry."
+        )
 
 
-_READERS: dict[str, Callable[[Path, str | None], Rows]] = {
-    ".npy": _read_array,
-    ".npz": _read_archive,
+def _first_not_finite(rows: Any) -> tuple[int, int] | None:
+    """Return row and column of the first entry that is not finite, if there is one."""
+    if sparse.issparse(rows):
+        entries = rows.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data))
+        return (int(entries.row[bad[0]]), int(entries.col[bad[0]])) if bad.size else None
+    step = max(1, _CHECKED_AT_ONCE // rows.shape[1])
+    for start in range(0, rows.shape[0], step):
+        with np.errstate(over="ignore"):
+            # Numbers that are too large for float64 will be infinite, too.
+            part = rows[start : start + step].astype(np.float64, copy=False)
+        places = np.argwhere(~np.isfinite(part))
+        if places.size:
+            return start + int(places[0, 0]), int(places[0, 1])
+    return None
+
+
+_TABLES: dict[str, Callable[[Path, str | None, bool | None], Rows]] = {
     ".csv": read_text,
     ".tsv": read_text,
-    ".svm": _read_svmlight,
-    ".libsvm": _read_svmlight,
-    ".svmlight": _read_svmlight,
-    ".mtx": _read_matrix_market,
+}
+_READERS: dict[str, Callable[[Path, str | None], Rows]] = {
+    ".npy": _matrix(_binary(read_array)),
+    ".npz": _matrix(_binary(read_archive)),
+    ".svm": _matrix(read_svmlight),
+    ".libsvm": _matrix(read_svmlight),
+    ".svmlight": _matrix(read_svmlight),
+    ".mtx": _matrix(read_matrix_market),
     ".parquet": _read_parquet,
 }

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from powersketch.exceptions import InputError
 
+DEBUG = "--debug"
+# Of the program and of every command: :func:`powersketch.cli.main.main` looks for it in all that
+# is given, because errors may come before options are understood.
+Debug = Annotated[bool, typer.Option(DEBUG, help="Show where errors arise.")]
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-
-def check_output(path: Path | None) -> None:
-    """Refuse a place that nothing can be written to, before it takes minutes to find out."""
-    if path is None:
-        return
-    folder = path.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(
-            f"nothing can be written to {folder}, where {path.name} is to be; choose a folder that "
-            "exists and that is yours."
-        )
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file.")
 
 
 def listed(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from powersketch.comparison.tables import (
     table_rows,
     title,
 )
+from powersketch.exceptions import InputError
 
 if TYPE_CHECKING:
     from powersketch.comparison import Comparison
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 _WIDEST = 1000
 # What narrow terminals do without, in this order.
 _LEAST_NEEDED = ("transform", "kind", "fit", "pencil", "memory", "operator")
+
+
+def print_note(text: str) -> None:
+    """Tell the user what was decided, beside the results."""
+    sys.stderr.write(f"note: {text}\n")
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -72,5 +79,5 @@ def _table(comparison: Comparison, left_out: tuple[str, ...]) -> Table:
 def _best_line(comparison: Comparison) -> str:
     try:
         return f"Best: {comparison.best().reason}"
-    except ValueError as error:
+    except InputError as error:
         return f"Best: {error}"

@@ -1,85 +1,91 @@
-"""Tables of numbers in text files."""
+"""Tables of numbers in text files whose cells are divided by commas, semicolons or tabs."""
 
 from __future__ import annotations
 
-import csv
-import warnings
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
-from powersketch.cli.columns import kept_columns, refuse_texts
-from powersketch.exceptions import InputError
+from powersketch.cli.columns import label, shortened, target_column
+from powersketch.cli.csv_layout import Layout, Record, layout_of, records
+from powersketch.cli.printing import print_note
+from powersketch.cli.text_lines import finite_numbers, problem_of, refuse
 from powersketch.native import Rows
 
-# With it, a mark of the byte order at the beginning is no part of the first entry.
-_ENCODING = "utf-8-sig"
+_REMEDY = "remove or fill it, or leave its column out with --target."
 
 
-def read_text(path: Path, target: str | None) -> Rows:
-    """Return the numbers of all lines; the first line holds names if it is unlike the second."""
-    first, second = _first_lines(path)
-    delimiter = _delimiter(path, first)
-    heads, entries = (next(csv.reader([line], delimiter=delimiter), []) for line in (first, second))
-    with_names = _are_names(heads, entries)
-    names = [head.strip() if with_names else str(column) for column, head in enumerate(heads)]
-    kept = kept_columns(names, len(names), target)
-    sample = dict(enumerate(entries if with_names else heads))
-    # Lines that are too short are refused where all are read.
-    texts = [names[column] for column in kept if not _is_number(sample.get(column, "0"))]
-    refuse_texts(path.name, texts)
-    return _numbers(path, delimiter, int(with_names), kept)
+def read_text(path: Path, target: str | None, header: bool | None = None) -> Rows:
+    """Return the numbers of all rows, or refuse the file by line and column.
+
+    Every row has as many cells as the header, and every cell outside the target's column is a
+    finite number. Names of rows, which R and pandas write as a first column without a name, are
+    left out with a note. Empty lines are no rows; among the rows of a single column they may stand
+    for missing values, and are refused.
+    """
+    layout = layout_of(path, header)
+    left_out = target_column(layout.names, layout.width, target)
+    kept = [column for column in range(layout.width) if column != left_out]
+    if layout.row_names and left_out != 0:
+        kept.remove(0)
+        print_note(
+            f"the first column of {path.name} holds names of rows and is left out; name it in the "
+            "header to keep it."
+        )
+    numbers, count = array("d"), 0
+    for line, cells in _rows(path, layout):
+        chosen = cells if len(kept) == layout.width else [cells[column] for column in kept]
+        found = finite_numbers(chosen)
+        if found is None:
+            _refuse_cells(path, line, layout, cells, kept)
+        numbers.extend(found)
+        count += 1
+    return np.array(numbers).reshape(count, len(kept))
 
 
-def _first_lines(path: Path) -> tuple[str, str]:
-    try:
-        with path.open(encoding=_ENCODING, newline="") as lines:
-            return next(lines, ""), next(lines, "")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path.name} is not a text in UTF-8; allowed are lines of numbers: convert it."
-        ) from error
+def _rows(path: Path, layout: Layout) -> Iterator[Record]:
+    """Yield the records below the header, all of the same width."""
+    empty_line = None
+    for line, cells in records(path, layout.delimiter, layout.skipped):
+        if line == layout.header_line:
+            continue
+        if not cells:
+            empty_line = empty_line or line
+            continue
+        if empty_line is not None and layout.width == 1:
+            remedy = "remove the line, or write the missing value."
+            refuse(path, empty_line, "it is empty between the rows of a single column", remedy)
+        if len(cells) != layout.width:
+            _refuse_width(path, line, layout, len(cells))
+        yield line, cells
 
 
-def _delimiter(path: Path, line: str) -> str:
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    return ";" if ";" in line and "," not in line else ","
+def _refuse_width(path: Path, line: int, layout: Layout, count: int) -> NoReturn:
+    model = "the first row" if layout.header_line is None else f"line {layout.header_line}"
+    refuse(
+        path,
+        line,
+        f"it has {count} cell{'s' * (count != 1)} and {model} has {layout.width}",
+        "allowed are rows of equal length: complete the line, or quote cells with delimiters.",
+    )
 
 
-def _are_names(heads: list[str], entries: list[str]) -> bool:
-    """Tell whether a line holds names: no number at all, or none where the next line has one."""
-    if not any(_is_number(head) for head in heads):
-        return True
-    pairs = zip(heads, entries, strict=False)
-    return any(_is_number(entry) and not _is_number(head) for head, entry in pairs)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(path: Path, delimiter: str, skipped: int, columns: list[int]) -> Rows:
-    try:
-        with warnings.catch_warnings():
-            # A file without rows is refused by those who need rows.
-            warnings.simplefilter("ignore", UserWarning)
-            return np.loadtxt(
-                path,
-                delimiter=delimiter,
-                skiprows=skipped,
-                usecols=columns,
-                ndmin=2,
-                quotechar='"',
-                comments=None,
-                encoding=_ENCODING,
-            )
-    except ValueError as error:
-        reason = " ".join(str(error).split()).rstrip(".;")
-        raise InputError(
-            f"{path.name} is not a table of numbers: {reason}. Remove or encode what is none."
-        ) from error
+def _refuse_cells(
+    path: Path, line: int, layout: Layout, cells: list[str], kept: list[int]
+) -> NoReturn:
+    """Refuse a row for what it has in place of finite numbers."""
+    bad = [column for column in kept if finite_numbers([cells[column]]) is None]
+    if len(bad) == 1:
+        column = bad[0]
+        place = label(layout.names, column)
+        refuse(path, line, problem_of(cells[column]), _REMEDY, column=place)
+    names = [layout.names[column] if layout.names else str(column) for column in bad]
+    refuse(
+        path,
+        line,
+        f"it has no finite numbers in the columns {shortened(names)}",
+        "encode or remove them, or leave one of them out with --target.",
+    )

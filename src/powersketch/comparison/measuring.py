@@ -15,7 +15,7 @@ from powersketch.comparison.memory import peak_bytes, stored_bytes
 from powersketch.comparison.methods import Method
 from powersketch.comparison.pilot import ExactReference
 from powersketch.comparison.results import Measurement
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels import Kernel
 
 # A transform is repeated until it has taken so long in total, a few times at most.
@@ -75,6 +75,8 @@ class Laboratory:
             self._check_features(Z, size)
             approximate = self.exact.approximate(Z)
             errors = self.exact.relative_errors(approximate)
+            if not np.isfinite(errors).all():
+                raise InputError("its errors are not finite: scale the rows of X down.")
             pencil = self.exact.pencil(approximate)
             runs.append(_Run(*errors, pencil, fit_seconds, transform_seconds))
         # Memory and pictures depend little on the seed: those of the last one will do.
@@ -124,5 +126,9 @@ class Laboratory:
 
 
 def _message(error: Exception) -> str:
-    """Return what went wrong in one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """Return what went wrong in one line, by its kind unless it is a message of the library."""
+    name = type(error).__name__
+    text = " ".join(str(error).split())
+    if isinstance(error, InputError | InputTypeError) and text:
+        return text
+    return f"{name}: {text}" if text else name

@@ -20,7 +20,7 @@ from powersketch.comparison.page_markup import Markup, element, joined, text
 from powersketch.comparison.page_methods import NORMS, Method, methods_of
 from powersketch.comparison.page_table import table_section
 from powersketch.comparison.results import Comparison
-from powersketch.comparison.tables import exact_line, failure_lines
+from powersketch.comparison.tables import INTERRUPTED, exact_line, failure_lines, kernel_text
 from powersketch.comparison.writing import replaced
 
 
@@ -115,7 +115,7 @@ def _digest(content: str) -> str:
 
 
 def _title(comparison: Comparison) -> str:
-    return f"Feature maps compared: {comparison.kernel}"
+    return f"Feature maps compared: {kernel_text(comparison)}"
 
 
 def _header(comparison: Comparison) -> Markup:
@@ -167,7 +167,7 @@ def _section(title: str, *content: Markup) -> Markup:
 def _warnings(comparison: Comparison) -> Markup:
     lines = failure_lines(comparison)
     if not comparison.complete:
-        lines.insert(0, "The comparison was interrupted: some measurements are missing.")
+        lines.insert(0, INTERRUPTED)
     if not lines:
         return Markup("")
     entries = [element("li", text(line)) for line in lines]

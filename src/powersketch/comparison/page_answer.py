@@ -11,6 +11,7 @@ from powersketch.comparison.page_methods import MAIN
 from powersketch.comparison.page_numbers import readable
 from powersketch.comparison.results import Comparison, Measurement
 from powersketch.comparison.units import seconds_text
+from powersketch.exceptions import InputError
 
 # A method that is so little worse than another one counts as its equal.
 _EQUAL = 1.1
@@ -36,7 +37,7 @@ def answer_section(comparison: Comparison) -> Markup:
 def _overall(comparison: Comparison) -> str:
     try:
         return comparison.best().reason
-    except ValueError as error:
+    except InputError as error:
         return str(error)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 
 MISSING = "–"
 
+# Whole numbers are degrees, depths and sizes, which are not rounded.
+_DECIMAL = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -34,17 +37,34 @@ def readable(number: float) -> str:
 
 
 def with_spread(number: float, spread: float) -> str:
-    r"""Return a number and how far it spreads, in percent of it.
+    """Return a number and how far it spreads, in the same unit as the number.
 
     Examples
     --------
     >>> from powersketch.comparison.page_numbers import with_spread
-    >>> with_spread(0.25, 0.05), with_spread(0.25, 0.0)
-    ('0.25 ± 20\xa0%', '0.25')
+    >>> with_spread(0.25, 0.0512), with_spread(0.25, 0.0)
+    ('0.25 ± 0.051', '0.25')
     """
-    if not (spread > 0.0 and number > 0.0):
+    if not (math.isfinite(spread) and spread > 0.0):
         return readable(number)
-    return f"{readable(number)} ± {readable(float(f'{100.0 * spread / number:.1e}'))}\u00a0%"
+    return f"{readable(number)} ± {readable(float(f'{spread:.1e}'))}"
+
+
+def with_short_numbers(content: str) -> str:
+    """Return a text in which no decimal number has more than four digits.
+
+    Examples
+    --------
+    >>> from powersketch.comparison.page_numbers import with_short_numbers
+    >>> with_short_numbers("Gaussian(gamma=0.012345678901234567), degree=123456")
+    'Gaussian(gamma=0.01235), degree=123456'
+    """
+    return _DECIMAL.sub(lambda found: _shortest(found.group()), content)
+
+
+def _shortest(digits: str) -> str:
+    rounded = f"{float(digits):.4g}"
+    return rounded if len(rounded) < len(digits) and float(rounded) != float(digits) else digits
 
 
 def short(number: float) -> str:

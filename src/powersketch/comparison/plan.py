@@ -10,6 +10,8 @@ from powersketch.comparison.pilot import FEWEST_ROWS
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.parameters import checked_integer, checked_positive
 
+_MOST_SEEDS = 10**6
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -35,7 +37,9 @@ class Plan:
         """Return the parameters, or say what is wrong with one of them."""
         return cls(
             _checked_sizes(components),
-            checked_integer("seeds", seeds, 1, remedy="it is how many draws are measured"),
+            checked_integer(
+                "seeds", seeds, 1, _MOST_SEEDS, remedy="it is how many draws are measured"
+            ),
             checked_integer("pilot_rows", pilot_rows, FEWEST_ROWS),
             None if alpha is None else checked_positive("alpha", alpha),
             None if time_budget is None else checked_positive("time_budget", time_budget),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from powersketch.comparison.page_numbers import readable
 from powersketch.comparison.units import bytes_text, seconds_text
 from powersketch.exceptions import InputError
 from powersketch.parameters import checked_integer, checked_positive, one_of
@@ -71,7 +72,7 @@ def recommended(
     budget = " and ".join(limit.text(limit.most) for limit in limits)
     reason = (
         f"{best.method} with {best.n_components} components has the smallest relative "
-        f"{_NORMS[norm]} error, {error(best):.3g}, of the {len(within)} measured"
+        f"{_NORMS[norm]} error, {readable(error(best))}, of the {len(within)} measured"
         f"{' within ' + budget if budget else ''}."
     )
     return Recommendation(best.method, best.n_components, error(best), norm, reason)

@@ -281,7 +281,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return _plain(value.tolist())
     if isinstance(value, tuple | list):
         return [_plain(entry) for entry in value]
     if isinstance(value, dict):

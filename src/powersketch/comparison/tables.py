@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from powersketch.comparison.page_numbers import MISSING, readable, with_short_numbers, with_spread
 from powersketch.comparison.units import bytes_text, seconds_text
 
 if TYPE_CHECKING:
@@ -57,12 +57,17 @@ def failure_lines(comparison: Comparison) -> list[str]:
     ]
 
 
+def kernel_text(comparison: Comparison) -> str:
+    """Return the kernel for people; all digits are in ``Comparison.kernel``."""
+    return with_short_numbers(comparison.kernel)
+
+
 def title(comparison: Comparison) -> str:
     """Return what was compared, in one line."""
     rows, columns = comparison.data_shape
     seeds = f"{comparison.seeds} seed{'s' * (comparison.seeds > 1)}"
     return (
-        f"{comparison.kernel} on {rows} × {columns}: fitted on {comparison.fit_rows} rows, "
+        f"{kernel_text(comparison)} on {rows} × {columns}: fitted on {comparison.fit_rows} rows, "
         f"measured on {comparison.measured_rows} others, median of {seeds}"
     )
 
@@ -98,8 +103,8 @@ def _cells(found: Measurement) -> tuple[str, ...]:
         str(found.n_components),
         found.method,
         found.kind,
-        _with_spread(found.frobenius, found.frobenius_spread),
-        f"{found.operator_norm:.3g}",
+        with_spread(found.frobenius, found.frobenius_spread),
+        readable(found.operator_norm),
         _interval(found.spectral),
         seconds_text(found.fit_seconds),
         seconds_text(found.transform_seconds),
@@ -108,11 +113,5 @@ def _cells(found: Measurement) -> tuple[str, ...]:
     )
 
 
-def _with_spread(value: float, spread: float) -> str:
-    if math.isfinite(spread) and spread > 0.0:
-        return f"{value:.3g} ± {spread:.1g}"
-    return f"{value:.3g}"
-
-
 def _interval(ends: tuple[float, float] | None) -> str:
-    return "–" if ends is None else f"{ends[0]:.3g} … {ends[1]:.3g}"
+    return MISSING if ends is None else f"{readable(ends[0])} … {readable(ends[1])}"
