@@ -569,10 +569,10 @@ class TestAbsurdRow:
     def test_sparse_rows(self) -> None:
         X = sparse.csr_array(self.X)
         X[7] *= 1e10
-        with pytest.warns(OutlierWarning, match="the row 7"):
+        with pytest.warns(OutlierWarning, match="row 7"):
             LeverageNystroem(n_components=10, random_state=0).fit(X)
 
     def test_rows_of_another_size_are_no_outliers(self) -> None:
         X = self.X.copy()
-        X[:20] *= 1e6
+        X[::3] *= 1e6
         LeverageNystroem(Gaussian(0.05), n_components=60, random_state=0).fit(X)

@@ -135,6 +135,12 @@ class ArcCosineSketch(NeuralFeatureMap):
         ArcCosine(self.order, self.depth)
         self._check_series_parameters()
 
+    def _unused_options(self) -> dict[str, str]:
+        unused = super()._unused_options()
+        if self.method == "random":
+            unused["base_sketch"] = unused["tail"]
+        return unused
+
     def _prepare(self, X: Rows, seed: int, size: int) -> tuple[ArcCosine, RowMap, dict[str, Any]]:
         exact, streams = ArcCosine(self.order, self.depth), RandomStreams(seed, "arc_cosine")
         finite, row_map = None, None

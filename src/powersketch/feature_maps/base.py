@@ -19,7 +19,13 @@ from powersketch.feature_maps.stacked import StackedMap
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
 from powersketch.native import LARGEST_LENGTH, Real, Rows, is_sparse, padded_length
-from powersketch.parameters import checked_integer, checked_truth, one_of
+from powersketch.parameters import (
+    checked_integer,
+    checked_truth,
+    checked_verbose,
+    one_of,
+    refuse_unused,
+)
 from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.sketches import BASE_SKETCHES
@@ -73,6 +79,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         del y
         self._check_shared_parameters()
         self._check_kernel_parameters()
+        refuse_unused(self, self._unused_options())
         given = X
         X = _without_duplicates(checked_rows(X, estimator=self))
         X = without_outliers(X)
@@ -134,6 +141,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Refuse bad parameters before any data is touched."""
         raise NotImplementedError
 
+    def _unused_options(self) -> dict[str, str]:
+        """Return the options that the chosen method has no use for, and why, for each."""
+        if self.method != "tensorsketch":
+            return {}
+        why = "with method='tensorsketch', which has its own hashes and no intermediate powers"
+        return dict.fromkeys(("base_sketch", "internal_components"), why)
+
     def _smallest_size(self) -> int:
         """Return how few components this map can have."""
         return 1
@@ -148,6 +162,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         checked_truth("norm_preserving", self.norm_preserving)
         _internal_length(self.internal_components, self._smallest_size() if size is None else size)
         thread_count(self.n_jobs)
+        checked_verbose(self.verbose)
 
     def _chosen_size(self, X: Rows, seed: int) -> tuple[int, Certificate | None]:
         """Return the number of components, and a certificate if it was measured."""

@@ -19,11 +19,6 @@ def check_compression(
     The other two numbers of components have been checked before.
     """
     if one_of("compression", compression, COMPRESSIONS) == "none":
-        if inner_components is not None:
-            raise InputError(
-                f"inner_components={inner_components!r} has no meaning with compression='none'; "
-                "allowed is None: leave it out, or pass compression='principal'."
-            )
         return
     if n_components == "auto":
         raise InputError(

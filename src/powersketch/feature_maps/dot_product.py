@@ -17,7 +17,7 @@ from powersketch.feature_maps.row_checks import check_norms
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
 from powersketch.feature_maps.series_expansion import SeriesKernel
-from powersketch.feature_maps.series_tails import check_tail, finite_series_of
+from powersketch.feature_maps.series_tails import check_tail, finite_series_of, unused_tail_options
 from powersketch.kernels import DotProduct
 from powersketch.kernels.series import CoefficientSeries
 from powersketch.native import Rows
@@ -164,6 +164,9 @@ class DotProductSketch(FeatureMap):
         one_of("method", self.method, tuple(POWER_METHODS))
         one_of("expansion", self.expansion, EXPANSIONS)
         check_tail(self.tail, self.tail_eps)
+
+    def _unused_options(self) -> dict[str, str]:
+        return super()._unused_options() | unused_tail_options(self.tail)
 
     def _prepare(self, X: Rows, seed: int, size: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
         exact, streams = DotProduct(self.series), RandomStreams(seed, "dot_product")

@@ -154,6 +154,12 @@ class GaussianSketch(FeatureMap):
         check_gamma_name(self.gamma)
         Gaussian(1.0 if isinstance(self.gamma, str) else self.gamma)
 
+    def _unused_options(self) -> dict[str, str]:
+        if self.method != "fourier":
+            return super()._unused_options()
+        why = "with method='fourier', which sketches no powers"
+        return dict.fromkeys(("base_sketch", "norm_preserving", "internal_components"), why)
+
     def _smallest_size(self) -> int:
         return _SMALLEST_FOURIER if self.method == "fourier" else 1
 

@@ -10,11 +10,12 @@ from powersketch.feature_maps.finite_series import FiniteSeries
 from powersketch.feature_maps.neural_maps import SeriesOptions
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.series_choice import EXPANSIONS
-from powersketch.feature_maps.series_tails import check_tail
+from powersketch.feature_maps.series_tails import check_tail, unused_tail_options
 from powersketch.native import Rows
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS
 
+_UNUSED_BY_NEURONS = ("tail", "tail_eps", "expansion", "norm_preserving", "internal_components")
 _METHODS = (*POWER_METHODS, "random")
 
 
@@ -30,6 +31,12 @@ class NeuralFeatureMap(FeatureMap):
         one_of("method", self.method, _METHODS)
         one_of("expansion", self.expansion, EXPANSIONS)
         check_tail(self.tail, self.tail_eps)
+
+    def _unused_options(self) -> dict[str, str]:
+        if self.method != "random":
+            return super()._unused_options() | unused_tail_options(self.tail)
+        why = "with method='random', which takes the activations of neurons"
+        return dict.fromkeys(_UNUSED_BY_NEURONS, why)
 
     def _series_options(self, X: Rows, size: int) -> SeriesOptions:
         return SeriesOptions(

@@ -172,6 +172,14 @@ class NeuralTangentSketch(NeuralFeatureMap):
                 f"use at least {smallest}."
             )
 
+    def _unused_options(self) -> dict[str, str]:
+        unused = super()._unused_options()
+        if self.method == "random":
+            unused["composition"] = unused["tail"]
+        elif self.depth == 1:
+            unused["composition"] = "with depth=1, which is one layer"
+        return unused
+
     def _smallest_size(self) -> int:
         return _SMALLEST_LAYERS if self._stacks_layers(self._exact_kernel()) else 1
 

@@ -188,6 +188,15 @@ class PolynomialSketch(FeatureMap):
         check_gamma_name(self.gamma)
         Polynomial(self.degree, 1.0 if isinstance(self.gamma, str) else self.gamma, self.coef0)
 
+    def _unused_options(self) -> dict[str, str]:
+        unused = super()._unused_options()
+        if self.compression == "none":
+            unused["inner_components"] = "with compression='none'"
+        if self.method == "adaptive":
+            why = "with method='adaptive', which takes monomials of the rows as they are"
+            unused |= dict.fromkeys(("base_sketch", "internal_components"), why)
+        return unused
+
     def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Polynomial, RowMap, dict[str, Any]]:
         kernel = Polynomial(self.degree, resolved_gamma(self.gamma, X), self.coef0)
         row_map: RowMap

@@ -17,6 +17,13 @@ def check_tail(tail: str, tail_eps: float) -> None:
     checked_positive("tail_eps", tail_eps, remedy="1e-3 is the default")
 
 
+def unused_tail_options(tail: str) -> dict[str, str]:
+    """Return the options that a way has no use for, and why."""
+    return (
+        {"tail_eps": "with tail='fit', which is as accurate as it can be"} if tail == "fit" else {}
+    )
+
+
 def finite_series_of(
     series: PowerSeries,
     radius: float,
