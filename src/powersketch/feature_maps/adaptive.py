@@ -14,6 +14,7 @@ from powersketch.execution import ordered_map
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import overflow_error
+from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import (
     RowFormat,
@@ -35,8 +36,7 @@ _SCORED_ROWS = (256, 128)
 class AdaptiveMap:
     """z(x) are monomials of x̃ with weights, and zeros where fewer were drawn than asked for.
 
-    With norms preserved, every row is set to the norm ‖x̃‖^degree, unless all of its monomials
-    are zero: such a row stays zero.
+    With norms preserved, every row is set to the norm ‖x̃‖^degree.
     """
 
     rows: AugmentedRows
@@ -87,6 +87,9 @@ class AdaptiveMap:
 
         if not all(list(ordered_map(write, parts, threads))):
             raise overflow_error(out.dtype)
+        if self.preserve_norms:
+            norms = Scaled.of(np.sqrt(squared_norms)).power(self.monomials.degree).to_float()
+            restore_vanished(X, out[:, : self.monomials.size], norms, 0)
 
     def _write_part(self, columns: Rows, squared_norms: NDArray[np.float64], out: Real) -> bool:
         """Write the features of rows, given in the coordinates needed; False if one overflows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
 from powersketch.feature_maps.batches import entry_variance, transform_rows
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 # In shorter vectors, all products that a few features take can vanish.
 _SHORTEST_INTERNAL = 16
+# T for sparse rows, where it is another one than OSNAP. A product of many factors is zero as soon
+# as one of them is: there, sums that may cancel do not serve.
+_SPARSE_SKETCHES = {"ctr": "countsketch"}
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -192,10 +197,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _sketch_options(self, X: Rows, size: int) -> dict[str, Any]:
         """Return how the row maps of this estimator are to be drawn."""
         base_sketch = self.base_sketch
-        if base_sketch == "auto":
-            base_sketch = "osnap" if is_sparse(X) else "srht"
         # Other names tell how a whole kernel is approximated, not how a power is sketched.
         method = self.method if self.method in POWER_METHODS else "power"
+        if base_sketch == "auto":
+            base_sketch = "srht" if not is_sparse(X) else _SPARSE_SKETCHES.get(method, "osnap")
         return {
             "method": method,
             "internal": _internal_length(self.internal_components, size),
@@ -215,7 +220,16 @@ def resolved_gamma(gamma: float | str, X: Rows) -> float:
     if isinstance(gamma, numbers.Real):
         return float(gamma)
     variance = entry_variance(X)
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    if variance == 0.0 and X.min() == X.max():
+        return 1.0
+    scale = 1.0 / (X.shape[1] * variance) if variance > 0 else math.inf
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise InputError(
+            "gamma='scale' is 1 / (n_features * variance of X), and these rows have a variance of "
+            f"{variance:.3g}, whose inverse float64 cannot hold: scale the columns of X, or give "
+            "gamma as a number."
+        )
+    return scale
 
 
 def _without_duplicates(X: Rows) -> Rows:

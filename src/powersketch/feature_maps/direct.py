@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from powersketch.feature_maps.augmented_rows import AugmentedRows, power_of_two_shift
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import overflow_error
+from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.native import Real, Rows
 from powersketch.powers import (
     POWER_METHODS,
@@ -104,13 +105,16 @@ class BoundDirectMap:
         check_power(X, squared_norms, self.map.degree)
         shift = power_of_two_shift(squared_norms)
         unit = np.ldexp(1.0, -shift.astype(np.int32))
+        scales = self.map.block_scales(squared_norms, shift)
         fits = self.sketch.apply(
             X,
             rows.root_gamma * unit,
             rows.root_coef0 * unit if rows.extra_columns else None,
-            self.map.block_scales(squared_norms, shift),
+            scales,
             out,
             threads,
         )
         if not fits:
             raise overflow_error(out.dtype)
+        if self.map.sketch.preserve_norms:
+            restore_vanished(X, out, scales[:, 0], 0)

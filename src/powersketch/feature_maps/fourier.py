@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from powersketch.feature_maps.batches import dense_parts
 from powersketch.feature_maps.gaussian_expansion import CentredRows
+from powersketch.feature_maps.vanished import random_direction
 from powersketch.native import Real, Rows
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import StructuredNormal
+
+_LONGEST = {np.dtype(np.float32): 2.0**22, np.dtype(np.float64): 2.0**51}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +53,15 @@ class BoundFourierMap:
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
-        self.map.rows.squared_norms(X, threads)  # refuses what is not finite
+        lengths = np.sqrt(self.map.rows.squared_norms(X, threads))
         frequencies = self.map.frequencies
         scale, used = 1.0 / math.sqrt(frequencies.size), 2 * frequencies.size
         for part, dense in dense_parts(X):
             # The kernel does not change with the origin, and short rows have small phases.
             centred = dense - self.centre
             out[part, :used] = frequencies.fourier(centred, scale, threads=threads)
+        # Phases of rows so far away have no correct digit, and all cosines may be one. Unless they
+        # are equal, the kernel of such rows with any others is zero.
+        for row in np.flatnonzero(lengths > _LONGEST[X.dtype]).tolist():
+            out[row, :used] = random_direction(X, row, 0, used)
         out[:, used:] = 0

@@ -18,6 +18,7 @@ from powersketch.feature_maps.expansion import AffineRows, Expansion, FromSeries
 from powersketch.feature_maps.outliers import capped
 from powersketch.feature_maps.row_maps import WITHOUT_SERIES, RowMap, Strangeness, overflow_error
 from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
+from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import (
     POWER_METHODS,
@@ -50,8 +51,7 @@ class SketchedTerms:
 
     part: int
     chain: Powers
-    # Numbers of features by degree, where these are random.
-    widths: Mapping[int, int]
+    slices: Mapping[int, Slice]
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -106,16 +106,16 @@ class StackedMap:
                 streams.child("linear"), first.columns, sizes.coordinates, sizes.shared
             )
             linear = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
-            sketched.append(SketchedTerms(0, linear, {}))
+            sketched.append(SketchedTerms(0, linear, {1: output}))
         if sizes.sketched:
-            chain = draw(streams.child("powers"), first.columns, sizes.slices(), **options)
-            sketched.append(SketchedTerms(0, chain, sizes.sketched))
+            slices = sizes.slices()
+            chain = draw(streams.child("powers"), first.columns, slices, **options)
+            sketched.append(SketchedTerms(0, chain, slices))
         if sizes.others:
             second = expansion.parts[1]
             slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
             chain = draw(streams.child("others"), second.columns, slices, **options)
-            widths = {degree: cut.size for degree, cut in slices.items()}
-            sketched.append(SketchedTerms(1, chain, widths))
+            sketched.append(SketchedTerms(1, chain, slices))
         monomials = {degree: Monomials.of(first.columns, degree) for degree in sizes.exact}
         drawn = cls(expansion, sizes, monomials, tuple(sketched), preserve_norms, (0.0, 0.0))
         return dataclasses.replace(drawn, limits=drawn._pilot_limits(pilot, size))
@@ -143,9 +143,11 @@ class StackedMap:
         grown = 1.0 + np.divide(lost, powers, out=np.zeros_like(lost), where=powers > lost)
         variance = lost * lost
         for terms in self.sketched:
-            for degree, width in terms.widths.items():
+            for degree, cut in terms.slices.items():
+                if degree == 1:  # of which most is exact
+                    continue
                 weight = grown * np.square(shares[terms.part, degree])
-                variance = variance + weight * weight / width
+                variance = variance + weight * weight / cut.size
         return np.where(measured.norms > 0, variance, 0.0)
 
     def bind(self, rows: RowFormat) -> BoundStackedMap:
@@ -241,7 +243,16 @@ class BoundStackedMap:
             columns = np.stack([scales[terms.part, degree] for degree in terms.degrees], axis=1)
             if not bound.apply(X, rows.scale, rows.shift, columns, out, threads):
                 raise overflow_error(out.dtype)
+            if self.map.preserve_norms:
+                self._restore_vanished(X, terms, columns, out)
         return strangeness
+
+    @staticmethod
+    def _restore_vanished(X: Rows, terms: SketchedTerms, norms: Vector, out: Real) -> None:
+        for column, degree in enumerate(terms.degrees):
+            cut = terms.slices[degree]
+            block = out[:, cut.offset : cut.offset + cut.size]
+            restore_vanished(X, block, norms[:, column], cut.offset)
 
     def _write_monomials(
         self,
