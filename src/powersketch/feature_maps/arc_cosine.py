@@ -9,6 +9,7 @@ import numpy as np
 from powersketch.feature_maps.neural_base import NeuralFeatureMap
 from powersketch.feature_maps.neural_maps import arc_cosine_map, random_arc_cosine
 from powersketch.feature_maps.row_maps import RowMap
+from powersketch.feature_maps.scale_free import ScaleFreeMap
 from powersketch.kernels import ArcCosine
 from powersketch.native import Rows
 from powersketch.random_streams import RandomStreams
@@ -148,4 +149,6 @@ class ArcCosineSketch(NeuralFeatureMap):
             row_map = random_arc_cosine(streams, X.shape[1], size, exact)
         else:
             row_map, finite = arc_cosine_map(streams, X, size, exact, self._series_options(X, size))
+        if exact.order == 0:
+            row_map = ScaleFreeMap(row_map)
         return exact, row_map, self._attributes(row_map, finite)

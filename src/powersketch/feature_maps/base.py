@@ -17,7 +17,6 @@ from powersketch.feature_maps.batches import entry_variance, transform_rows
 from powersketch.feature_maps.outliers import without_outliers
 from powersketch.feature_maps.range_checks import check_range
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.feature_maps.stacked import StackedMap
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
 from powersketch.native import LARGEST_LENGTH, Real, Rows, is_sparse, padded_length
@@ -128,7 +127,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self._row_map, X, self.n_components_, threads=threads, progress=progress
         )
         if strangeness.any():
-            safe_map = self._row_map.safe if isinstance(self._row_map, StackedMap) else None
+            safe_map = getattr(self._row_map, "safe", None)
             check_range(X, Z, strangeness, self.kernel_, safe_map, self._safe_option)
         return Z
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from powersketch.feature_maps.scale_free import rows_near_one
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.series_expansion import (
     MeanSeriesExpansion,
@@ -30,6 +31,8 @@ def series_map(
 ) -> StackedMap:
     """Draw the features of a series; "auto" measures both expansions against the exact kernel."""
     pilot = pilot_rows(X, streams)
+    if kernel.homogeneity == 0:
+        pilot = rows_near_one(pilot)
     direct = StackedMap.draw(
         streams.child("none"), SeriesExpansion(kernel, X.shape[1]), pilot, size, **options
     )

@@ -1,0 +1,60 @@
+"""Rows of any size for kernels that depend on their directions only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from powersketch import native
+from powersketch.feature_maps.row_maps import BoundRowMap, RowMap, Strangeness
+from powersketch.native import Real, Rows, is_sparse
+from powersketch.powers import RowFormat, times_rows
+from powersketch.powers.unit_rows import to_one
+
+# Squared norms in between are computed without loss.
+_SMALLEST, _LARGEST = 1e-200, 1e200
+
+
+def rows_near_one(X: Rows, threads: int = 1) -> Rows:
+    """Return the rows, those of extreme size multiplied by powers of two to bring them near one."""
+    squares, _ = native.row_moments(X, np.zeros(X.shape[1]), threads=threads)
+    extreme = (squares < _SMALLEST) | (squares > _LARGEST)
+    if not extreme.any():
+        return X
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().reshape(-1) if is_sparse(X) else largest
+    factors, _ = to_one(largest, X.dtype)
+    return times_rows(X, np.where(extreme & (largest > 0), factors, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleFreeMap:
+    """A map of directions: where norms leave the range of numbers, they are changed first."""
+
+    inner: RowMap
+
+    @property
+    def name(self) -> str:
+        """How the inner map came about."""
+        return self.inner.name
+
+    @property
+    def safe(self) -> RowMap | None:
+        """The inner map's."""
+        return getattr(self.inner, "safe", None)
+
+    def bind(self, rows: RowFormat) -> BoundScaleFreeMap:
+        """Make the inner map ready for rows of one format."""
+        return BoundScaleFreeMap(self.inner.bind(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundScaleFreeMap:
+    """A scale-free map for one format of rows."""
+
+    inner: BoundRowMap
+
+    def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
+        """Write the features of the rows X into `out`."""
+        return self.inner.write(rows_near_one(X, threads), out, threads)
