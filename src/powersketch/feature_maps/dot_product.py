@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powersketch.exceptions import InputError, warn_user
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
 from powersketch.feature_maps.batches import largest_squared_norm
 from powersketch.feature_maps.finite_series import FiniteSeries
 from powersketch.feature_maps.row_checks import check_norms
@@ -19,7 +20,7 @@ from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
 from powersketch.feature_maps.series_expansion import SeriesKernel
 from powersketch.feature_maps.series_tails import check_tail, finite_series_of, unused_tail_options
 from powersketch.kernels import DotProduct
-from powersketch.kernels.series import CoefficientSeries
+from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.native import Rows
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS
@@ -29,7 +30,7 @@ _SMALLEST_RADIUS = 2.0**-1000  # shorter rows are zero for every kernel
 
 
 class DotProductSketch(FeatureMap):
-    """Features Z with Z Zᵀ ≈ K for the kernel κ(⟨x, y⟩) = Σ_l C_l ⟨x, y⟩^l, all C_l ≥ 0.
+    """Features Z with Z Zᵀ ≈ K for κ(gamma ⟨x, y⟩) = Σ_l C_l (gamma ⟨x, y⟩)^l, all C_l ≥ 0.
 
     Every degree is a block of features: degree 0 and the strongest coordinates of degree 1 are
     exact, as are all monomials of a degree where they fit; other degrees are sketched by one
@@ -42,6 +43,10 @@ class DotProductSketch(FeatureMap):
         C_0, C_1, …; or the name of a series ("exp", "cosh", "sinh", "inverse", "inverse_sqrt",
         "log", "arcsin"); or a function t ↦ κ(t) that takes complex NumPy arrays and is analytic in
         the disk that the data needs.
+    gamma : float, "scale" or None, default=None
+        Positive factor of the inner product; "scale" is 1 / (n_features · variance of X). None is
+        1, but for rows so long that the values of a named series or of coefficients exceed their
+        dtype: there it is the inverse of the largest squared norm, and a warning says so.
     n_components : int or "auto", default=100
         Number of features; "auto" takes about as few as it needs for the error `eps`.
     method : {"power", "tree", "tensorsketch", "ctr"}, default="power"
@@ -82,6 +87,8 @@ class DotProductSketch(FeatureMap):
     ----------
     kernel_ : powersketch.kernels.DotProduct
         The exact kernel that the features approximate.
+    gamma_ : float
+        The factor in use.
     degrees_ : tuple of int
         The degrees of the finite series in use.
     coefficients_ : ndarray
@@ -132,6 +139,7 @@ class DotProductSketch(FeatureMap):
         self,
         series: ArrayLike | str | Callable[[Any], Any] = "exp",
         *,
+        gamma: float | str | None = None,
         n_components: int | str = 100,
         method: str = "power",
         base_sketch: str = "auto",
@@ -146,6 +154,7 @@ class DotProductSketch(FeatureMap):
         verbose: int = 0,
     ) -> None:
         self.series = series
+        self.gamma = gamma
         self.n_components = n_components
         self.method = method
         self.base_sketch = base_sketch
@@ -160,7 +169,10 @@ class DotProductSketch(FeatureMap):
         self.verbose = verbose
 
     def _check_kernel_parameters(self) -> None:
-        DotProduct(self.series)
+        if self.gamma is not None:
+            check_gamma_name(self.gamma)
+        given = self.gamma
+        DotProduct(self.series, 1.0 if given is None or isinstance(given, str) else given)
         one_of("method", self.method, tuple(POWER_METHODS))
         one_of("expansion", self.expansion, EXPANSIONS)
         check_tail(self.tail, self.tail_eps)
@@ -169,7 +181,8 @@ class DotProductSketch(FeatureMap):
         return super()._unused_options() | unused_tail_options(self.tail)
 
     def _prepare(self, X: Rows, seed: int, size: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
-        exact, streams = DotProduct(self.series), RandomStreams(seed, "dot_product")
+        exact = DotProduct(self.series, self._factor(X))
+        streams = RandomStreams(seed, "dot_product")
         radius = self._squared_radius(X, exact)
         series = exact.series(radius)
         finite = finite_series_of(
@@ -190,7 +203,32 @@ class DotProductSketch(FeatureMap):
         )
         options = self._sketch_options(X, size)
         row_map = series_map(streams, X, size, kernel, exact, self.expansion, options)
-        return exact, row_map, {"expansion_": row_map.name, **series_attributes(finite)}
+        return (
+            exact,
+            row_map,
+            {
+                "gamma_": exact.gamma,
+                "expansion_": row_map.name,
+                **series_attributes(finite),
+            },
+        )
+
+    def _factor(self, X: Rows) -> float:
+        """Return gamma; where it is left open, one with which the rows have values."""
+        if self.gamma is not None:
+            return resolved_gamma(self.gamma, X)
+        radius = largest_squared_norm(X)
+        if callable(self.series) or not math.isfinite(radius):
+            return 1.0
+        series = DotProduct(self.series).series()
+        if math.isfinite(series.radius) or _is_below(series, radius, X.dtype):
+            return 1.0
+        warn_user(
+            f"the largest squared norm of the rows is {radius:.3g}, where the kernel exceeds "
+            f"{X.dtype}: gamma was set to {1.0 / radius:.3g}, its inverse. Give gamma, or scale "
+            "the rows of X."
+        )
+        return 1.0 / radius
 
     def _squared_radius(self, X: Rows, exact: DotProduct) -> float:
         """Return the largest squared norm of the rows, at most that of the disk if it is on it."""
@@ -204,6 +242,14 @@ class DotProductSketch(FeatureMap):
         tolerance = 64 * float(np.finfo(X.dtype).eps)
         on_the_edge = series.closed and series.contains(np.array(radius), tolerance)
         return min(radius, series.radius) if on_the_edge else radius
+
+
+def _is_below(series: PowerSeries, t: float, dtype: np.dtype[Any]) -> bool:
+    """Tell whether the value of a series everywhere convergent is below the largest of a dtype."""
+    try:
+        return bool(series.value(t) <= np.finfo(dtype).max)
+    except InputError:
+        return False
 
 
 def series_attributes(finite: FiniteSeries) -> dict[str, Any]:

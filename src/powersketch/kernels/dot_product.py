@@ -14,6 +14,8 @@ from powersketch.kernels._kernel import Kernel, Preparation
 from powersketch.kernels._rows import Float64, Rows, squared_norms
 from powersketch.kernels.series import PowerSeries, power_series
 from powersketch.kernels.series.contour import values_of
+from powersketch.kernels.series.power_series import RescaledSeries
+from powersketch.parameters import checked_positive
 
 __all__ = ["DotProduct"]
 
@@ -23,7 +25,7 @@ _TOLERANCE_IN_ROUNDINGS = 64
 
 @dataclass(frozen=True, eq=False)
 class DotProduct(Kernel):
-    r"""The kernel :math:`k(x, y) = \kappa(\langle x, y \rangle)` of a power series.
+    r"""The kernel :math:`k(x, y) = \kappa(\gamma \langle x, y \rangle)` of a power series.
 
     With :math:`\kappa(t) = \sum_l C_l t^l` it is positive definite in every dimension if and only
     if no :math:`C_l` is negative.
@@ -35,12 +37,14 @@ class DotProduct(Kernel):
         :math:`1 / (1 - t)`, ``"inverse_sqrt"`` :math:`(1 - t)^{-1/2}`, ``"log"``
         :math:`-\log(1 - t)` and ``"arcsin"``; coefficients :math:`C_0, \dots, C_n`; a callable that
         takes arrays, real ones for the kernel and complex ones for its series; or a power series.
+    gamma : float, default=1.0
+        Positive factor of the inner product.
 
     Notes
     -----
-    A series that converges in a disk only, such as ``"inverse"``, takes rows whose squared norm is
-    inside. The coefficients of a callable are looked at by :meth:`series` only: until then nothing
-    says that the kernel is positive definite.
+    A series that converges in a disk only, such as ``"inverse"``, takes rows for which
+    :math:`\gamma \|x\|^2` is inside. The coefficients of a callable are looked at by :meth:`series`
+    only: until then nothing says that the kernel is positive definite.
 
     Examples
     --------
@@ -57,11 +61,16 @@ class DotProduct(Kernel):
     """
 
     function: Any = "exp"
+    gamma: float = 1.0
     _known_series: PowerSeries | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        known = None if callable(self.function) else power_series(self.function)
+        object.__setattr__(self, "gamma", checked_positive("gamma", self.gamma))
+        known = None if callable(self.function) else self._rescaled(power_series(self.function))
         object.__setattr__(self, "_known_series", known)
+
+    def _rescaled(self, series: PowerSeries) -> PowerSeries:
+        return series if self.gamma == 1.0 else RescaledSeries(series, self.gamma)
 
     def series(self, radius: float = 1.0) -> PowerSeries:
         """Return the power series in the inner product.
@@ -87,7 +96,7 @@ class DotProduct(Kernel):
         array([1.        , 1.        , 0.5       , 0.16666667])
         """
         if self._known_series is None:
-            return power_series(self.function, radius)
+            return self._rescaled(power_series(self.function, self.gamma * radius))
         return self._known_series
 
     def profile(self, products: ArrayLike) -> Float64:
@@ -133,5 +142,5 @@ class DotProduct(Kernel):
     def _evaluated(self, products: Float64) -> Float64:
         series = self._known_series
         if series is None:
-            return values_of(self.function, products)
+            return values_of(self.function, self.gamma * products)
         return series.value(np.clip(products, -series.radius, series.radius))

@@ -248,6 +248,44 @@ class PowerSeries(ABC):
         return np.abs(t) < self.radius
 
 
+class RescaledSeries(PowerSeries):
+    r"""The series :math:`\kappa(\gamma t)` in powers of t.
+
+    Parameters
+    ----------
+    series : PowerSeries
+        :math:`\kappa`.
+    gamma : float
+        Positive.
+    """
+
+    def __init__(self, series: PowerSeries, gamma: float) -> None:
+        self.radius, self.closed = series.radius / gamma, series.closed
+        self._series, self._gamma = series, gamma
+
+    def __repr__(self) -> str:
+        return f"{self._series} of {self._gamma:g} t"
+
+    def _coefficients(self, degree: int) -> NDArray[np.float64]:
+        return product_of_powers(self._series._coefficients(degree), self._gamma)
+
+    def _terms(self, degree: int, t: float) -> NDArray[np.float64]:
+        return self._series._terms(degree, self._inner(t))
+
+    def _value(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        radius = self._series.radius
+        return self._series._value(np.clip(self._gamma * t, -radius, radius))
+
+    def _tail_bounds(self, degree: int, t: float) -> NDArray[np.float64]:
+        return self._series._tail_bounds(degree, self._inner(t))
+
+    def _rate(self, t: float) -> float:
+        return self._series._rate(self._inner(t))
+
+    def _inner(self, t: float) -> float:
+        return min(self._gamma * t, self._series.radius)
+
+
 def product_of_powers(coefficients: NDArray[np.float64], t: float) -> NDArray[np.float64]:
     """Return all C_l t^l, zero or infinite only where the product is beyond float64.
 
