@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import sparse as sp
 
 from powersketch import ArcCosineSketch
 from powersketch.kernels import ArcCosine
@@ -113,7 +114,8 @@ class TestSeries:
     @pytest.mark.parametrize("tail", ["fit", "truncate", "sample"])
     def test_the_series_is_within_its_bound(self, order: int, depth: int, tail: str) -> None:
         X = unit_rows(np.random.default_rng(0).normal(size=(60, 3)))
-        sketch = sketch_of(order, depth, tail=tail, tail_eps=0.05).fit(X)
+        own = {} if tail == "fit" else {"tail_eps": 0.05}
+        sketch = sketch_of(order, depth, tail=tail, **own).fit(X)
         cosines = np.clip(X @ X.T, -1, 1)
         terms = zip(sketch.degrees_, sketch.coefficients_, strict=True)
         errors = sketch.kernel_(X) - sum(c * cosines**degree for degree, c in terms)
@@ -264,3 +266,15 @@ class TestRefusals:
         X = (1e12 * unit_rows(uncentred(10, 3))).astype(np.float32)
         with pytest.raises(ValueError, match=r"overflows float32.*[Ss]cale"):
             sketch_of(2, 2).fit(X)
+
+
+@pytest.mark.parametrize("factor", [1e-310, 1e-300, 1e-20, 1e200, 1e300])
+@pytest.mark.parametrize("method", ["power", "random"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_directions_of_rows_of_any_size(factor: float, method: str, container: Any) -> None:
+    """Order 0 has no use for norms, whose squares may not be numbers of float64."""
+    X = uncentred(40, 6)
+    sketch = ArcCosineSketch(0, n_components=256, method=method, random_state=0)
+    expected = sketch.fit_transform(container(X))
+    features = sketch.fit_transform(container(factor * X))
+    np.testing.assert_allclose(features, expected, atol=1e-12)

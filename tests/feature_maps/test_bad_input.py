@@ -110,7 +110,7 @@ OWN: dict[type[FeatureMap], dict[str, Refusals]] = {
         "gamma": GAMMAS,
         "method": [("branch", ValueError, "'power'"), (None, ValueError, "'power'")],
         "compression": [("srht", ValueError, "'principal'"), (None, ValueError, "'none'")],
-        "inner_components": [(800, ValueError, "no meaning with compression='none'")],
+        "inner_components": [(800, ValueError, "no effect with compression='none'")],
         "expansion": EXPANSIONS,
     },
     GaussianSketch: {

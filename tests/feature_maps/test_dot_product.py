@@ -294,12 +294,21 @@ class TestRefusals:
 
     def test_kernel_values_beyond_double_precision(self) -> None:
         with pytest.raises(ValueError, match=r"(?s)largest float64.*scale"):
-            DotProductSketch("exp").fit(30 * unit_rows(uncentred(20, 5)))
+            DotProductSketch("exp", gamma=1.0).fit(30 * unit_rows(uncentred(20, 5)))
 
     def test_kernel_values_beyond_single_precision(self) -> None:
         X = (10 * unit_rows(uncentred(20, 5))).astype(np.float32)
         with pytest.raises(ValueError, match="overflows float32"):
-            DotProductSketch("exp").fit(X)
+            DotProductSketch("exp", gamma=1.0).fit(X)
+
+    @pytest.mark.parametrize(("dtype", "length"), [(np.float64, 30.0), (np.float32, 10.0)])
+    def test_open_gamma_suits_long_rows_and_says_so(self, dtype: Any, length: float) -> None:
+        X = (length * unit_rows(uncentred(20, 5))).astype(dtype)
+        with pytest.warns(UserWarning, match="gamma was set to"):
+            sketch = DotProductSketch("exp", n_components=200).fit(X)
+        assert sketch.gamma_ == pytest.approx(length**-2, rel=1e-5)
+        assert sketch.kernel_.gamma == sketch.gamma_
+        assert relative_error(sketch.transform(X), sketch.kernel_(X)) < 1e-3
 
 
 class TestUnusualKernels:

@@ -119,3 +119,16 @@ class TestIdentities:
         X = uncentred(50, 20)
         Z, shifted = features(X, 0.5, 256, 0), features(X + 1000.0, 0.5, 256, 0)
         np.testing.assert_allclose(shifted @ shifted.T, Z @ Z.T, atol=1e-10)
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 1e17), (np.float32, 1e9)])
+def test_rows_whose_phases_have_no_digits(dtype: Any, factor: float) -> None:
+    """All cosines were one: the kernel of any two rows was, too."""
+    X = (factor * np.random.default_rng(0).standard_normal((60, 12))).astype(dtype)
+    X[5] = X[6]
+    sketch = GaussianSketch(0.05, n_components=512, method="fourier", random_state=0).fit(X)
+    products = sketch.transform(X) @ sketch.transform(X).T
+    expected = np.eye(60)
+    expected[5, 6] = expected[6, 5] = 1.0
+    np.testing.assert_allclose(products, expected, atol=0.25)
+    np.testing.assert_allclose(products[5, 6], 1.0, rtol=1e-6)

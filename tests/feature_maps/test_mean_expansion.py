@@ -16,7 +16,7 @@ from powersketch import PolynomialSketch
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.column_sums import column_sums
 from powersketch.feature_maps.mean_direction import MeanDirection
-from tests.feature_maps.maps import each_float, squared_lengths, uncentred
+from tests.feature_maps.maps import each_float, error_of, squared_lengths, uncentred
 
 Array = NDArray[Any]
 
@@ -211,3 +211,25 @@ class TestBlocks:
         X[::2, 0] = 0.0
         lengths = squared_lengths(sketch.transform(X))
         np.testing.assert_allclose(lengths, sketch.kernel_.diagonal(X), rtol=1e-12)
+
+
+class TestHighDegrees:
+    @pytest.mark.parametrize("degree", [129, 1000, 10**5, 10**6])
+    def test_few_levels_are_looked_at(self, degree: int) -> None:
+        X = np.ones((50, 10)) + 1e-3 * np.random.default_rng(0).standard_normal((50, 10))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        sketch = PolynomialSketch(degree, n_components=256, random_state=0).fit(X)
+        assert sketch.expansion_ == "mean"
+        assert len(sketch._row_map.expansion.levels) <= 128
+        assert error_of(sketch, X) < 0.02
+
+    def test_what_is_spread_too_thin_is_not_expanded(self) -> None:
+        X = np.random.default_rng(0).standard_normal((50, 10))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        assert PolynomialSketch(10**6, random_state=0).fit(X).expansion_ == "none"
+        with pytest.raises(ValueError, match="'auto' or 'none'"):
+            PolynomialSketch(10**6, expansion="mean").fit(X)
+
+    def test_degrees_without_meaning(self) -> None:
+        with pytest.raises(ValueError, match="rounding errors of inner products"):
+            PolynomialSketch(10**30).fit(np.eye(3))

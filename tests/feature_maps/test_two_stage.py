@@ -152,7 +152,7 @@ class TestRefusals:
             (
                 {"compression": "none", "inner_components": 400},
                 ValueError,
-                "no meaning with compression='none'",
+                "no effect with compression='none'",
             ),
             ({"internal_components": 256}, ValueError, "smaller than the 400 inner"),
             (

@@ -159,4 +159,4 @@ class TestParameters:
             DotProduct(function)
 
     def test_representation(self) -> None:
-        assert repr(DotProduct("log")) == "DotProduct(function='log')"
+        assert repr(DotProduct("log")) == "DotProduct(function='log', gamma=1.0)"

@@ -119,3 +119,32 @@ class TestParameters:
     )
     def test_refused(self, gamma: Any, error: type[Exception], message: str) -> None:
         assert_refused(Gaussian, {"gamma": gamma}, error, message)
+
+
+class TestOutliers:
+    """An exact kernel is exact for every pair, whatever other rows there are."""
+
+    def check(self, X: NDArray[Any], gamma: float = 0.05) -> None:
+        expected = naive(gamma, X, X)
+        S, kernel = sparse.csr_array(X), Gaussian(gamma)
+        for K in (kernel(X), kernel(S), kernel(S, X), kernel(X, X.copy())):
+            np.testing.assert_allclose(K, expected, rtol=0, atol=1e-9)
+        V = np.ones(X.shape[0])
+        np.testing.assert_allclose(kernel.product(X, V), expected @ V, rtol=1e-9)
+
+    @pytest.mark.parametrize("value", [1e10, 1e20, 9.97e36])
+    def test_one_row_far_away(self, value: float) -> None:
+        X = np.random.default_rng(0).standard_normal((60, 12))
+        X[3, 0] = value
+        self.check(X)
+
+    @pytest.mark.parametrize("distance", [1e4, 1e8, 1e12])
+    def test_two_clusters(self, distance: float) -> None:
+        X = np.random.default_rng(0).standard_normal((60, 12))
+        X[30:] += distance
+        self.check(X)
+
+    def test_rows_far_from_each_other_with_equal_ones_among_them(self) -> None:
+        X = 1e10 * np.random.default_rng(0).standard_normal((60, 12))
+        X[5] = X[7]
+        self.check(X)

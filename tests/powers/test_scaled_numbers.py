@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 
@@ -196,3 +197,15 @@ def test_fixed_bits_of_an_exponential() -> None:
         "0x1.fd830baad993dp-1",
         -1781,
     )
+
+
+@pytest.mark.parametrize(
+    ("n", "k"),
+    [(5, 2), (4096, 2000), (5000, 0), (5000, 1), (5000, 5000), (5000, 2500), (10**6, 4000)],
+)
+def test_binomial_coefficients(n: int, k: int) -> None:
+    """Beyond 4096 they are products of rounded ratios."""
+    binomial, exact = Scaled.binomial(n, k).normalised(), Scaled.of_integer(math.comb(n, k))
+    exact = exact.normalised()
+    assert binomial.exponent == exact.exponent
+    assert float(binomial.mantissa) == pytest.approx(float(exact.mantissa), rel=1e-13)

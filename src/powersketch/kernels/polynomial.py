@@ -60,14 +60,12 @@ class Polynomial(Kernel):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        degree = checked_integer(
-            "degree",
-            self.degree,
-            1,
-            _HIGHEST_DEGREE,
-            remedy="beyond it, the rounding errors of inner products alone decide on the values",
-        )
-        object.__setattr__(self, "degree", degree)
+        object.__setattr__(self, "degree", checked_integer("degree", self.degree, 1))
+        if self.degree > _HIGHEST_DEGREE:
+            raise InputError(
+                f"degree={self.degree} is out of range; choose at most {_HIGHEST_DEGREE}: beyond "
+                "it, the rounding errors of inner products alone decide on the values."
+            )
         object.__setattr__(self, "gamma", checked_positive("gamma", self.gamma))
         object.__setattr__(self, "coef0", checked_non_negative("coef0", self.coef0))
 

@@ -1,0 +1,62 @@
+"""Options that a method has no use for are refused, by every estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from powersketch import (
+    ArcCosineSketch,
+    DotProductSketch,
+    GaussianSketch,
+    NeuralTangentSketch,
+    PolynomialSketch,
+)
+from powersketch.feature_maps.base import FeatureMap
+
+X = np.random.default_rng(0).random((20, 5))
+BY_NEURONS = {
+    "tail": "truncate",
+    "tail_eps": 1e-2,
+    "expansion": "none",
+    "norm_preserving": False,
+    "internal_components": 512,
+}
+OF_POWERS = {"base_sketch": "osnap", "internal_components": 512}
+CASES: list[tuple[type[FeatureMap], dict[str, Any], dict[str, Any]]] = [
+    (PolynomialSketch, {"method": "tensorsketch"}, OF_POWERS),
+    (PolynomialSketch, {"method": "adaptive"}, OF_POWERS),
+    (PolynomialSketch, {"compression": "none"}, {"inner_components": 400}),
+    (GaussianSketch, {"method": "tensorsketch"}, OF_POWERS),
+    (GaussianSketch, {"method": "fourier"}, OF_POWERS | {"norm_preserving": False}),
+    (DotProductSketch, {"method": "tensorsketch"}, OF_POWERS),
+    (DotProductSketch, {"tail": "fit"}, {"tail_eps": 1e-2}),
+    (ArcCosineSketch, {"method": "random"}, BY_NEURONS | {"base_sketch": "osnap"}),
+    (ArcCosineSketch, {"tail": "fit"}, {"tail_eps": 1e-2}),
+    (NeuralTangentSketch, {"method": "random", "depth": 2}, BY_NEURONS | {"composition": "layers"}),
+    (NeuralTangentSketch, {"depth": 1}, {"composition": "layers"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method", "name", "value"),
+    [
+        (estimator, method, name, value)
+        for estimator, method, options in CASES
+        for name, value in options.items()
+    ],
+)
+def test_refused_with_the_reason(
+    estimator: type[FeatureMap], method: dict[str, Any], name: str, value: Any
+) -> None:
+    with pytest.raises(ValueError, match=f"{name}=.* has no effect with .*leave it at"):
+        estimator(**method, **{name: value}).fit(X)
+    estimator(**method).fit(X)
+
+
+@pytest.mark.parametrize("verbose", ["a", -1, 1.5, None])
+def test_verbose(verbose: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="verbose="):
+        GaussianSketch(verbose=verbose).fit(X)
