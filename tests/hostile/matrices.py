@@ -29,6 +29,11 @@ class Matrix:
         """Return rows of about that shape, the same for the same seed."""
         return self.make(np.random.default_rng([seed, len(self.name)]), rows, columns)
 
+    @property
+    def has_finite_norms(self) -> bool:
+        """Whether squares of the entries can be summed."""
+        return float(abs(self.rows()).max()) < 1e150
+
 
 MATRICES: dict[str, Matrix] = {}
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sklearn
+from numpy.linalg import LinAlgError
 
 from powersketch.exceptions import InputError, InputTypeError
 
@@ -58,13 +59,14 @@ def is_clear_refusal(error: BaseException) -> bool:
     """Tell whether an error is one that the user can act on.
 
     It is one of the library's own, with a value and a remedy, or one of scikit-learn's validation.
+    A LinAlgError of the library's own counts, too: some systems are singular.
     """
-    if isinstance(error, InputError | InputTypeError):
-        message = str(error)
+    message, origin = str(error), traceback.extract_tb(error.__traceback__)[-1].filename
+    if isinstance(error, InputError | InputTypeError) or (
+        isinstance(error, LinAlgError) and origin.startswith(_PACKAGE)
+    ):
         return bool(re.search(r"\d|'|NaN|sparse", message) and re.search(r"[;:.] ", message))
-    if not isinstance(error, ValueError | TypeError):
-        return False
-    return traceback.extract_tb(error.__traceback__)[-1].filename.startswith(_SKLEARN)
+    return isinstance(error, ValueError | TypeError) and origin.startswith(_SKLEARN)
 
 
 def _judged(error: Exception, refusal: str) -> Outcome:

@@ -51,6 +51,8 @@ from tests.hostile.subjects import EXACT_KERNELS, FITTED, MAPS, RIDGE, SUBJECTS,
 # The sizes that nobody can take for measurements.
 _ABSURD_SIZES = {name: row for name, row in ABSURD_ROWS.items() if name != "-9999"}
 _GAUSSIAN = {name: s for name, s in EXACT_KERNELS.items() if isinstance(s.kernel, Gaussian)}  # type: ignore[attr-defined]
+_GAUSSIAN_SYSTEMS = {name: s for name, s in SYSTEMS.items() if isinstance(s.kernel, Gaussian)}  # type: ignore[attr-defined]
+_MODERATE = {name: matrix for name, matrix in GOOD.items() if matrix.has_finite_norms}
 _EXACT_DIAGONAL = {name: s for name, s in MAPS.items() if s.case.diagonal != "neither"}  # type: ignore[attr-defined]
 _SKETCHED_RIDGE = {
     name: subject
@@ -131,6 +133,10 @@ PROMISES: dict[str, Promise] = {
         gaussian_is_translation_invariant, _GAUSSIAN, GOOD
     ),
     "residuals are told": Promise(residual_is_told, SYSTEMS, GOOD, refusal="allowed"),
+    # K + alpha I has eigenvalues of at least alpha, wherever the rows are.
+    "Gaussian systems are solved": Promise(
+        residual_is_told, _GAUSSIAN_SYSTEMS, _MODERATE, refusal="wrong"
+    ),
     "splits change nothing": Promise(splits_change_nothing, FITTED, GOOD, refusal="allowed"),
     "threads change nothing": Promise(threads_change_nothing, SUBJECTS, GOOD, refusal="allowed"),
     "containers change nothing": Promise(

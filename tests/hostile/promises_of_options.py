@@ -66,7 +66,7 @@ def is_for(subject: Subject, changes: dict[str, Any]) -> bool:
     parameters = subject.estimator().get_params(deep=False)
     # The time of these methods is proportional to the degree, and their documentation says so.
     slow = parameters.get("method") in ("tensorsketch", "ctr", "adaptive")
-    return set(changes) <= set(parameters) and not (slow and changes.get("degree", 0) > 10**5)
+    return set(changes) <= set(parameters) and not (slow and changes.get("degree", 0) > 5000)
 
 
 def may_be_idle(subject: Subject, option: str) -> bool:

@@ -108,7 +108,8 @@ def residual_is_told(subject: SolverSubject, matrix: Matrix, seed: int) -> None:
     K = subject.kernel(X, dtype=np.float64) + parameters["alpha"] * np.eye(len(y))
     with np.errstate(over="ignore", invalid="ignore"):
         residual = float(np.linalg.norm(K @ x - y))
-    allowed = 2e-6 * float(np.linalg.norm(y))
+        rounding = 1e-15 * len(y) * float(np.linalg.norm(np.abs(K) @ np.abs(x)))
+    allowed = 2e-6 * float(np.linalg.norm(y)) + rounding
     demand(residual <= allowed, f"the residual is {residual:.3g}, at most {allowed:.3g} was told")
 
 
@@ -116,8 +117,12 @@ def within(X: Any, subject: Subject) -> Any:
     """Return the rows, shortened where the subject takes short ones only."""
     if not np.isfinite(subject.largest_norm):
         return X
-    longest = float(norms(X.toarray() if sp.issparse(X) else X).max())
-    return X * (0.999 * subject.largest_norm / longest) if longest > 0.0 else X
+    largest = float(abs(X).max())
+    if largest == 0.0:
+        return X
+    near_one = X / largest
+    longest = float(norms(near_one.toarray() if sp.issparse(X) else near_one).max())
+    return near_one * (0.999 * subject.largest_norm / longest)
 
 
 def norms(Z: Any) -> Float64:
