@@ -48,9 +48,9 @@ def full_product(seed: int, pattern: str = "") -> list[HostileCase]:
     return [case for name in PROMISES if pattern in name for case in _shuffled(name, seed)]
 
 
-def sample(promise: str, count: int) -> list[HostileCase]:
-    """Return about that many cases of a promise, in which subjects and inputs come evenly."""
-    pairs = _shuffled(promise, 0)
+def sample(promise: str) -> list[HostileCase]:
+    """Return the cases of a promise for everyday's tests, with subjects and inputs evenly."""
+    pairs, count = _shuffled(promise, 0), PROMISES[promise].cases_in_tests
     subjects = {case.subject for case in pairs}
     inputs = {case.given for case in pairs}
     uses: Counter[tuple[str, str]] = Counter()

@@ -12,8 +12,6 @@ from pathlib import Path
 import sklearn
 from numpy.linalg import LinAlgError
 
-from powersketch.exceptions import InputError, InputTypeError
-
 HELD, REFUSED, FAILED = "held", "refused", "failed"
 _SKLEARN = str(Path(sklearn.__file__).parent)
 _PACKAGE = str(Path(__file__).parents[2] / "src")
@@ -61,12 +59,13 @@ def is_clear_refusal(error: BaseException) -> bool:
     It is one of the library's own, with a value and a remedy, or one of scikit-learn's validation.
     A LinAlgError of the library's own counts, too: some systems are singular.
     """
+    if not isinstance(error, ValueError | TypeError):
+        return False
     message, origin = str(error), traceback.extract_tb(error.__traceback__)[-1].filename
-    if isinstance(error, InputError | InputTypeError) or (
-        isinstance(error, LinAlgError) and origin.startswith(_PACKAGE)
-    ):
+    own_class = type(error).__module__.startswith("powersketch.")
+    if own_class or (isinstance(error, LinAlgError) and origin.startswith(_PACKAGE)):
         return bool(re.search(r"\d|'|NaN|sparse", message) and re.search(r"[;:.] ", message))
-    return isinstance(error, ValueError | TypeError) and origin.startswith(_SKLEARN)
+    return origin.startswith(_SKLEARN)
 
 
 def _judged(error: Exception, refusal: str) -> Outcome:

@@ -16,9 +16,12 @@ from tests.hostile.isolation import in_child
 from tests.hostile.matrices import ABSURD_ROWS, BAD, GOOD
 from tests.hostile.outcomes import Outcome, demand, outcome_of
 from tests.hostile.promises_of_accuracy import (
+    CERTIFIED,
+    CERTIFIED_ROWS,
     CHOOSERS,
     REGIONS,
     absurd_row_is_named,
+    certificate_is_true,
     choice_is_good,
     clean_rows_keep_their_accuracy,
     clean_rows_keep_their_bits,
@@ -78,6 +81,7 @@ class Promise:
     applies: Callable[[Any, Any], bool] = always
     refusal: str = ""  # where the input does not say
     isolated: bool = False
+    cases_in_tests: int = 60
 
     def outcome(self, subject: str, given: str, seed: int) -> Outcome:
         """Check one case."""
@@ -146,6 +150,9 @@ PROMISES: dict[str, Promise] = {
         failed_fit_leaves_the_last_one, FITTED, {**BAD, **GOOD}, refusal="allowed"
     ),
     "the choice is good": Promise(choice_is_good, CHOOSERS, REGIONS),
+    "certificates are true": Promise(
+        certificate_is_true, CERTIFIED, CERTIFIED_ROWS, refusal="allowed", cases_in_tests=18
+    ),
     "clean rows keep their accuracy": Promise(
         clean_rows_keep_their_accuracy, {**FITTED, **EXACT_KERNELS}, ABSURD_ROWS
     ),
