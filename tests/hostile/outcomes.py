@@ -37,20 +37,13 @@ def demand(truth: object, reason: str) -> None:
 
 def outcome_of(check: Callable[[], object], *, refusal: str = "allowed") -> Outcome:
     """Run a check and judge how it ended; `refusal` is "allowed", "wrong" or "expected"."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            check()
-    except BrokenPromise as broken:
-        return Outcome(FAILED, str(broken))
-    except Exception as error:
-        return _judged(error, refusal)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outcome = _ended(check, refusal)
     numerical = [warning for warning in caught if issubclass(warning.category, RuntimeWarning)]
-    if numerical:
+    if numerical and outcome.verdict != FAILED:
         return Outcome(FAILED, f"{numerical[0].category.__name__}: {numerical[0].message}")
-    if refusal == "expected":
-        return Outcome(FAILED, "was accepted")
-    return Outcome(HELD)
+    return outcome
 
 
 def is_clear_refusal(error: BaseException) -> bool:
@@ -66,6 +59,16 @@ def is_clear_refusal(error: BaseException) -> bool:
     if own_class or (isinstance(error, LinAlgError) and origin.startswith(_PACKAGE)):
         return bool(re.search(r"\d|'|NaN|sparse", message) and re.search(r"[;:.] ", message))
     return origin.startswith(_SKLEARN)
+
+
+def _ended(check: Callable[[], object], refusal: str) -> Outcome:
+    try:
+        check()
+    except BrokenPromise as broken:
+        return Outcome(FAILED, str(broken))
+    except Exception as error:
+        return _judged(error, refusal)
+    return Outcome(FAILED, "was accepted") if refusal == "expected" else Outcome(HELD)
 
 
 def _judged(error: Exception, refusal: str) -> Outcome:

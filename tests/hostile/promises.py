@@ -29,6 +29,7 @@ from tests.hostile.promises_of_accuracy import (
 from tests.hostile.promises_of_bits import (
     containers_change_nothing,
     failed_fit_leaves_the_last_one,
+    is_held_exactly,
     splits_change_nothing,
     threads_change_nothing,
 )
@@ -144,7 +145,11 @@ PROMISES: dict[str, Promise] = {
     "splits change nothing": Promise(splits_change_nothing, FITTED, GOOD, refusal="allowed"),
     "threads change nothing": Promise(threads_change_nothing, SUBJECTS, GOOD, refusal="allowed"),
     "containers change nothing": Promise(
-        containers_change_nothing, SUBJECTS, CONTAINERS, refusal="allowed"
+        containers_change_nothing,
+        SUBJECTS,
+        CONTAINERS,
+        applies=is_held_exactly,
+        refusal="allowed",
     ),
     "a failed fit leaves the last one": Promise(
         failed_fit_leaves_the_last_one, FITTED, {**BAD, **GOOD}, refusal="allowed"

@@ -28,7 +28,10 @@ def splits_change_nothing(subject: Subject, matrix: Matrix, seed: int) -> None:
     count = X.shape[0]
     cuts = sorted({0, count, *np.random.default_rng(seed).integers(0, count + 1, 3).tolist()})
     parts = [subject.apply(fitted, X[first:last]) for first, last in pairwise(cuts)]
-    _compare(np.concatenate(parts), subject.apply(fitted, X), exactly=subject.same_bits)
+    # Predictions near zero are sums of targets near one.
+    least_scale = 1.0 if subject.family == "ridge" else 0.0
+    whole = subject.apply(fitted, X)
+    _compare(np.concatenate(parts), whole, exactly=subject.same_bits, least_scale=least_scale)
 
 
 def threads_change_nothing(subject: Subject, matrix: Matrix, seed: int) -> None:
@@ -36,6 +39,15 @@ def threads_change_nothing(subject: Subject, matrix: Matrix, seed: int) -> None:
     X = within(matrix.rows(seed, rows=150), subject)
     one, several = (subject.apply(subject.fit(X, n_jobs=n), X) for n in (1, 3))
     _compare(several, one, exactly=subject.same_bits_threads)
+
+
+def is_held_exactly(subject: Subject, container: Container) -> bool:
+    """Tell whether the container holds the same numbers for this subject, and as many of them."""
+    # Whole numbers are too long for a series with a radius.
+    fits = np.isfinite(subject.largest_norm) <= (container.numbers == "quarters")
+    # The length of a sketch follows from the number of stored entries.
+    counts = "sketched" in subject.name and container.name == "stored_zeros"
+    return bool(fits) and not counts
 
 
 def containers_change_nothing(subject: Subject, container: Container, seed: int) -> None:
@@ -47,11 +59,13 @@ def containers_change_nothing(subject: Subject, container: Container, seed: int)
     reference = sp.csr_array(plain) if sp.issparse(packed) else plain
     before = _copied(packed)
     found = subject.apply(subject.fit(packed), packed)
-    _compare(found, subject.apply(subject.fit(reference), reference), exactly=subject.same_bits)
+    # With more stored entries an SRHT sums in another order.
+    exactly = subject.same_bits and (container.name != "stored_zeros" or _sums_in_order(subject))
+    _compare(found, subject.apply(subject.fit(reference), reference), exactly=exactly)
     demand(_same(packed, before), "the user's rows were changed")
     if sp.issparse(packed) and isinstance(subject, MapSubject):
         fitted = subject.fit(plain)
-        exactly = subject.same_bits and subject.case.same_bits_sparse
+        exactly = subject.same_bits and _sums_in_order(subject)
         _compare(subject.apply(fitted, packed), subject.apply(fitted, plain), exactly=exactly)
 
 
@@ -71,12 +85,16 @@ def failed_fit_leaves_the_last_one(subject: Subject, matrix: Matrix, seed: int) 
     _compare(subject.apply(fitted, good), before, exactly=True)
 
 
-def _compare(found: Array, expected: Array, *, exactly: bool) -> None:
+def _sums_in_order(subject: Subject) -> bool:
+    return isinstance(subject, MapSubject) and subject.case.same_bits_sparse
+
+
+def _compare(found: Array, expected: Array, *, exactly: bool, least_scale: float = 0.0) -> None:
     demand(found.shape == expected.shape, f"shape {found.shape} instead of {expected.shape}")
     demand(found.dtype == expected.dtype, f"dtype {found.dtype} instead of {expected.dtype}")
     if np.array_equal(found, expected):
         return
-    scale = float(np.abs(expected).max())
+    scale = max(float(np.abs(expected).max()), least_scale)
     error = float(np.abs(found - expected).max())
     demand(not exactly, f"bits differ, by up to {error:.3g} (largest number {scale:.3g})")
     allowed = _ROUNDING[expected.dtype] * scale
