@@ -13,6 +13,8 @@ import sklearn
 from numpy.linalg import LinAlgError
 
 HELD, REFUSED, FAILED = "held", "refused", "failed"
+_VALUE = re.compile(r"\d|'|NaN|infinity|sparse|dtype")
+_REMEDY = re.compile(r"[;:.] ")
 _SKLEARN = str(Path(sklearn.__file__).parent)
 _PACKAGE = str(Path(__file__).parents[2] / "src")
 
@@ -57,7 +59,7 @@ def is_clear_refusal(error: BaseException) -> bool:
     message, origin = str(error), traceback.extract_tb(error.__traceback__)[-1].filename
     own_class = type(error).__module__.startswith("powersketch.")
     if own_class or (isinstance(error, LinAlgError) and origin.startswith(_PACKAGE)):
-        return bool(re.search(r"\d|'|NaN|sparse", message) and re.search(r"[;:.] ", message))
+        return bool(_VALUE.search(message) and _REMEDY.search(message))
     return origin.startswith(_SKLEARN)
 
 
