@@ -12,15 +12,29 @@ template <class E> PS_INLINE Complex<E> operator+(Complex<E> a, Complex<E> b) {
 template <class E> PS_INLINE Complex<E> operator-(Complex<E> a, Complex<E> b) {
     return {a.re - b.re, a.im - b.im};
 }
+
+// A product that is rounded before anything is added to it. GCC 12 turns alternating sums and
+// differences of products into fused multiply-adds, against -ffp-contract=off.
+template <class E, class F> PS_INLINE E times(E a, F b) {
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+    return __builtin_assoc_barrier(a * b);
+#else
+    return a * b;
+#endif
+}
 template <class E> PS_INLINE Complex<E> operator*(Complex<E> a, Complex<E> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return {times(a.re, b.re) - times(a.im, b.im), times(a.re, b.im) + times(a.im, b.re)};
+}
+
+template <class E, class F> PS_INLINE Complex<E> scaled(Complex<E> a, F factor) {
+    return {times(a.re, factor), times(a.im, factor)};
 }
 
 // Products with a number of a table, the same for all rows, or with its conjugate.
 template <bool conjugate, class E, class T> PS_INLINE Complex<E> turned(Complex<E> a, const T *w) {
     if (conjugate)
-        return {a.re * w[0] + a.im * w[1], a.im * w[0] - a.re * w[1]};
-    return {a.re * w[0] - a.im * w[1], a.re * w[1] + a.im * w[0]};
+        return {times(a.re, w[0]) + times(a.im, w[1]), times(a.im, w[0]) - times(a.re, w[1])};
+    return {times(a.re, w[0]) - times(a.im, w[1]), times(a.re, w[1]) + times(a.im, w[0])};
 }
 
 // The transform of r numbers in registers; r is a constant wherever it matters.
@@ -39,14 +53,14 @@ PS_INLINE void transform_odd(Complex<E> *v, std::size_t r, const T *roots) {
     for (std::size_t p = 1; p <= half; ++p) {
         const T *w = roots + 2 * p;
         std::size_t turns = p; // p q modulo r
-        Complex<E> even{first.re + sums[0].re * w[0], first.im + sums[0].im * w[0]};
-        Complex<E> odd{differences[0].re * w[1], differences[0].im * w[1]};
+        Complex<E> even = first + scaled(sums[0], w[0]);
+        Complex<E> odd = scaled(differences[0], w[1]);
 #pragma GCC unroll 2
         for (std::size_t q = 2; q <= half; ++q) {
             turns = turns + p < r ? turns + p : turns + p - r;
             w = roots + 2 * turns;
-            even = even + Complex<E>{sums[q - 1].re * w[0], sums[q - 1].im * w[0]};
-            odd = odd + Complex<E>{differences[q - 1].re * w[1], differences[q - 1].im * w[1]};
+            even = even + scaled(sums[q - 1], w[0]);
+            odd = odd + scaled(differences[q - 1], w[1]);
         }
         v[p] = {even.re - odd.im, even.im + odd.re};
         v[r - p] = {even.re + odd.im, even.im - odd.re};
@@ -225,13 +239,11 @@ inline void rows_of_spectrum(const FftPlan<T> &plan, const Complex<E> *spectrum,
                              Complex<E> *data) {
     const std::size_t count = plan.count;
     const std::int32_t *positions = plan.positions;
-    const auto scaled = [=](std::size_t k) {
-        return Complex<E>{spectrum[k].re * scale, spectrum[k].im * scale};
-    };
+    const auto at = [=](std::size_t k) { return scaled(spectrum[k], scale); };
     if (plan.length % 2) {
-        data[positions[0]] = scaled(0);
+        data[positions[0]] = at(0);
         for (std::size_t k = 1; k <= count / 2; ++k) {
-            const Complex<E> value = scaled(k);
+            const Complex<E> value = at(k);
             data[positions[k]] = value;
             data[positions[count - k]] = {value.re, -value.im};
         }
@@ -243,10 +255,10 @@ inline void rows_of_spectrum(const FftPlan<T> &plan, const Complex<E> *spectrum,
         }
         return;
     }
-    const Complex<E> ends = scaled(0);
+    const Complex<E> ends = at(0);
     data[positions[0]] = {ends.re + ends.im, ends.re - ends.im};
     for (std::size_t k = 1; k <= count / 2; ++k) {
-        const Complex<E> a = scaled(k), b = scaled(count - k);
+        const Complex<E> a = at(k), b = at(count - k);
         const Complex<E> sum{a.re + b.re, a.im - b.im}, difference{a.re - b.re, a.im + b.im};
         const Complex<E> other = turned<true>(difference, plan.roots + 2 * k);
         data[positions[count - k]] = {sum.re + other.im, other.re - sum.im};

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from powersketch.powers import Monomials, monomial_count
+from powersketch.powers import Monomials, monomial_count, monomials_fit
 
 PRIMES = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
 
@@ -29,13 +29,14 @@ def test_inner_products_are_powers(columns: int, degree: int) -> None:
 def test_lists_every_monomial_once_with_its_multinomial(columns: int, degree: int) -> None:
     """Products of primes tell the monomials apart."""
     monomials = Monomials.of(columns, degree)
-    values = monomials.apply(PRIMES[None, :columns])[0] / monomials.coefficients
+    coefficients = monomials.apply(np.ones((1, columns)))[0]
+    values = monomials.apply(PRIMES[None, :columns])[0] / coefficients
     expected = {}
     for variables in combinations_with_replacement(range(columns), degree):
         repeats = np.bincount(variables)
         multinomial = math.factorial(degree) // math.prod(map(math.factorial, repeats.tolist()))
         expected[round(math.prod(PRIMES[list(variables)]))] = multinomial
-    actual = dict(zip(values.round().astype(int).tolist(), monomials.coefficients**2, strict=True))
+    actual = dict(zip(values.round().astype(int).tolist(), coefficients**2, strict=True))
     assert actual == pytest.approx(expected, rel=1e-14)
     assert monomials.size == len(values) == len(expected) == monomial_count(columns, degree)
 
@@ -53,6 +54,23 @@ def test_keeps_the_dtype(dtype: Any) -> None:
     Z = Monomials.of(4, 3).apply(np.ones((2, 4), dtype=dtype))
     assert Z.dtype == dtype
     assert Z.shape == (2, 20)
+
+
+@pytest.mark.parametrize("degree", [300, 1100, 2000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_high_degrees_are_as_exact_as_low_ones(degree: int, dtype: Any) -> None:
+    """Roots of multinomials alone would exceed float32 from degree 260 on, float64 from 1030."""
+    angles = np.linspace(0.0, 1.6, 9)
+    X = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(dtype)
+    Z = Monomials.of(2, degree).apply(X).astype(np.float64)
+    exact = (X.astype(np.float64) @ X.T.astype(np.float64)) ** degree
+    np.testing.assert_allclose(Z @ Z.T, exact, rtol=0, atol=degree * np.finfo(dtype).eps)
+
+
+def test_what_cannot_be_computed_does_not_fit() -> None:
+    assert monomials_fit(2, 2000, 2001)
+    assert not monomials_fit(2, 2000, 2000)
+    assert not monomials_fit(2, 2001, 10**6)
 
 
 def test_fixed_order() -> None:

@@ -26,7 +26,7 @@ class DrawnMap:
     def transform(self, X: Rows) -> Real:
         """Return the features of every row."""
         silent = Progress("", X.shape[0], 0)
-        return transform_rows(self.row_map, X, self.size, threads=self.threads, progress=silent)
+        return transform_rows(self.row_map, X, self.size, threads=self.threads, progress=silent)[0]
 
 
 def checked_size(n_components: Any, eps: Any) -> int | None:

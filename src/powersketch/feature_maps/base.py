@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
 from powersketch.feature_maps.batches import entry_variance, transform_rows
+from powersketch.feature_maps.outliers import without_outliers
+from powersketch.feature_maps.range_checks import check_range
 from powersketch.feature_maps.row_maps import RowMap
+from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Kernel
 from powersketch.native import Real, Rows, is_sparse, padded_length
 from powersketch.parameters import checked_integer, checked_truth, one_of
@@ -35,6 +38,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     and returns from `_prepare` the exact kernel, the row map of a given size and further fitted
     attributes.
     """
+
+    # What a user can choose where rows differ from those given to fit.
+    _safe_option: ClassVar[str] = "expansion='none', which does not look at the data"
 
     n_components: int | str
     eps: float | None
@@ -69,6 +75,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_kernel_parameters()
         given = X
         X = _without_duplicates(check_array(X, **_ACCEPTED, estimator=self, input_name="X"))
+        X = without_outliers(X)
         seed = seed_from(self.random_state)
         size, certificate = self._chosen_size(X, seed)
         kernel, row_map, attributes = self._prepare(X, seed, size)
@@ -104,9 +111,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = validate_data(self, X, **_ACCEPTED, reset=False, ensure_all_finite=False)
         X = _without_duplicates(X)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
-        return transform_rows(
+        Z, strangeness = transform_rows(
             self._row_map, X, self.n_components_, threads=threads, progress=progress
         )
+        if strangeness.any():
+            safe_map = self._row_map.safe if isinstance(self._row_map, StackedMap) else None
+            check_range(X, Z, strangeness, self.kernel_, safe_map, self._safe_option)
+        return Z
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powersketch import native
 from powersketch.execution import Progress
-from powersketch.feature_maps.row_maps import RowMap
+from powersketch.feature_maps.row_maps import ORDINARY, RowMap
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
 
@@ -71,12 +72,15 @@ def largest_squared_norm(X: Rows) -> float:
 
 def transform_rows(
     row_map: RowMap, X: Rows, size: int, *, threads: int, progress: Progress
-) -> Real:
-    """Return the features of every row of X."""
+) -> tuple[Real, NDArray[np.int8]]:
+    """Return the features of every row of X, and how strange each row is to the map."""
     dtype: np.dtype[Any] = X.dtype
     out = np.empty((X.shape[0], size), dtype=dtype)
     bound = row_map.bind(RowFormat(dtype, X.shape[1], is_sparse(X)))
+    strangeness = np.full(X.shape[0], ORDINARY, dtype=np.int8)
     for part, block in contiguous_batches(X, batch_rows(X, size, threads)):
-        bound.write(block, out[part], threads)
+        strange = bound.write(block, out[part], threads)
+        if strange is not None:
+            strangeness[part] = strange
         progress.update(part.stop)
-    return out
+    return out, strangeness

@@ -27,8 +27,3 @@ def column_sums(
             # A reduction may add pairwise where it runs along memory; an accumulation may not.
             total += np.add.accumulate(block * factor[:, None], axis=0)[-1]
     return total
-
-
-def column_means(X: Rows) -> NDArray[np.float64]:
-    """Return the mean row."""
-    return column_sums(X, np.full(X.shape[0], 1.0 / X.shape[0]))

@@ -183,6 +183,7 @@ class DotProductSketch(FeatureMap):
             finite,
             # The disk of a callable is not known: rows a little longer than those of fit may come.
             largest_squared_norm=math.inf if callable(self.series) else series.radius,
+            exact=exact.profile,
         )
         options = self._sketch_options(X, size)
         row_map = series_map(streams, X, size, kernel, exact, self.expansion, options)

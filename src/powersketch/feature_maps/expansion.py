@@ -9,7 +9,7 @@ powers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,15 @@ class Measured(Protocol):
 
     def amplitudes(self, part: int, degrees: list[int]) -> list[NDArray[np.float64]]:
         """Return s_l of every row for some degrees of a part, ascending."""
+
+
+@runtime_checkable
+class FromSeries(Measured, Protocol):
+    """Rows of which the expansion may lack a part, as it stands for an infinite series."""
+
+    @property
+    def missing(self) -> NDArray[np.float64]:
+        """Return the share of k(x, x) that no degree has."""
 
 
 class Expansion(Protocol):

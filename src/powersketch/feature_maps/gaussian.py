@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
-from powersketch.feature_maps.column_sums import column_means
 from powersketch.feature_maps.fourier import FourierMap
 from powersketch.feature_maps.gaussian_expansion import (
     CentredRows,
     GaussianExpansion,
     SinglePowerExpansion,
 )
+from powersketch.feature_maps.outliers import capped, central_row
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
@@ -114,6 +115,8 @@ class GaussianSketch(FeatureMap):
     True
     """
 
+    _safe_option: ClassVar[str] = "method='fourier', which is the same everywhere"
+
     def __init__(
         self,
         gamma: float | str = 1.0,
@@ -158,9 +161,9 @@ class GaussianSketch(FeatureMap):
         kernel = Gaussian(resolved_gamma(self.gamma, X))
         streams = RandomStreams(seed, "gaussian")
         pilot = pilot_rows(X, streams)
-        rows = CentredRows(column_means(pilot), math.sqrt(2.0 * kernel.gamma))
+        rows = CentredRows(central_row(pilot), math.sqrt(2.0 * kernel.gamma))
         squared_norms = rows.squared_norms(pilot, 1)
-        squared_radius = float(np.mean(squared_norms))
+        squared_radius = float(np.mean(capped(squared_norms)))
         maps: list[RowMap] = []
         for method in self._candidates(squared_radius, size):
             if method == "fourier":
@@ -170,12 +173,17 @@ class GaussianSketch(FeatureMap):
             if method in POWER_METHODS:
                 expansion = GaussianExpansion(rows, _highest_degree(squared_norms))
             else:
-                expansion = SinglePowerExpansion(rows, _single_degree(squared_radius))
+                expansion = SinglePowerExpansion(
+                    rows, _single_degree(squared_radius), float(np.max(squared_norms))
+                )
             options = self._sketch_options(X, size)
             maps.append(StackedMap.draw(streams.child(method), expansion, pilot, size, **options))
         row_map = best_map(maps, pilot, size, kernel)
         stacked = self.method in POWER_METHODS
         chosen = self.method if stacked else row_map.name
+        if isinstance(row_map, StackedMap) and self.norm_preserving and size >= _SMALLEST_FOURIER:
+            fourier = FourierMap.draw(streams.child("fourier"), rows, size)
+            row_map = dataclasses.replace(row_map, safe=fourier)
         return kernel, row_map, {"gamma_": kernel.gamma, "method_": chosen}
 
     def _candidates(self, squared_radius: float, size: int) -> list[str]:

@@ -23,6 +23,8 @@ from powersketch.feature_maps.row_checks import check_norms
 from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
 
+_BEYOND = 1.5  # times the squared radius of the pilot: such rows are outside it
+
 
 @dataclass(frozen=True, eq=False)
 class CentredRows:
@@ -112,6 +114,7 @@ class SinglePowerExpansion:
 
     rows: CentredRows
     degree: int
+    fitted_radius: float  # squared
 
     name: ClassVar[str] = "single_power"
     constants: ClassVar[int] = 0
@@ -128,8 +131,11 @@ class SinglePowerExpansion:
 
     def measure(self, X: Rows, threads: int) -> MeasuredSinglePower:
         """Find the distances of the rows from the centre."""
-        squared_norms = self.rows.squared_norms(X, threads) / self.degree + 1.0
-        return MeasuredSinglePower(self._factor, squared_norms)
+        squared_norms = self.rows.squared_norms(X, threads)
+        # log (1 + t / P)^P falls short of t by t² / 2 P: on rows in one direction that is seen.
+        beyond = np.maximum(squared_norms - _BEYOND * self.fitted_radius, 0.0)
+        kept = np.exp(-0.25 * beyond * (beyond / self.degree))
+        return MeasuredSinglePower(self._factor, squared_norms / self.degree + 1.0, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +144,7 @@ class MeasuredSinglePower:
 
     factor: float
     squared_norms: NDArray[np.float64]
+    kept: NDArray[np.float64]
 
     @property
     def norms(self) -> NDArray[np.float64]:
@@ -155,6 +162,6 @@ class MeasuredSinglePower:
         return AffineRows(self.factor * ones, ones, self.squared_norms)
 
     def amplitudes(self, part: int, degrees: list[int]) -> list[NDArray[np.float64]]:
-        """Return one: all weight is in the one power."""
+        """Return one, as all weight is in the one power; less for rows beyond its range."""
         del part
-        return [self.norms for _ in degrees]
+        return [self.kept for _ in degrees]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
-from powersketch.feature_maps.column_sums import column_means
 from powersketch.feature_maps.compression import check_compression, inner_size
 from powersketch.feature_maps.direct import DirectMap
 from powersketch.feature_maps.exact import ExactMap
 from powersketch.feature_maps.mean_direction import MeanDirection
+from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.polynomial_expansion import PolynomialExpansion
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import RowMap
@@ -22,8 +23,8 @@ from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Polynomial
 from powersketch.native import Rows
-from powersketch.parameters import checked_integer, one_of
-from powersketch.powers import POWER_METHODS, monomial_count
+from powersketch.parameters import one_of
+from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams
 
 _EXPANSIONS = ("auto", "mean", "none")
@@ -174,7 +175,6 @@ class PolynomialSketch(FeatureMap):
         self.verbose = verbose
 
     def _check_kernel_parameters(self) -> None:
-        checked_integer("degree", self.degree, 1, remedy="a polynomial kernel has a whole degree")
         one_of("method", self.method, (*POWER_METHODS, "adaptive"))
         one_of("expansion", self.expansion, _EXPANSIONS)
         if self.method == "adaptive" and self.expansion == "mean":
@@ -200,29 +200,44 @@ class PolynomialSketch(FeatureMap):
     def _is_exact(self, X: Rows, kernel: Polynomial, size: int) -> bool:
         """Tell whether all monomials fit."""
         variables = X.shape[1] + AugmentedRows(kernel.gamma, kernel.coef0).extra_columns
-        return bool(self.norm_preserving) and monomial_count(variables, kernel.degree) <= size
+        return bool(self.norm_preserving) and monomials_fit(variables, kernel.degree, size)
 
     def _choose_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> RowMap:
         rows, degree = AugmentedRows(kernel.gamma, kernel.coef0), kernel.degree
-        columns = X.shape[1]
         if self._is_exact(X, kernel, size):
-            return ExactMap.of(rows, degree, columns)
+            return ExactMap.of(rows, degree, X.shape[1])
         streams = RandomStreams(seed, "polynomial")
         if self.method == "adaptive":
             return self._adaptive_map(X, rows, streams, size)
         options = self._sketch_options(X, size)
-        direct = DirectMap.draw(streams, rows, degree, columns, size, **options)
+        direct = DirectMap.draw(streams, rows, degree, X.shape[1], size, **options)
         if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
             return direct
         pilot = pilot_rows(X, streams)
         check_power(pilot, rows.squared_norms(pilot, 1), degree)
-        centre = MeanDirection.of_mean(rows, column_means(pilot))
-        if centre is None or size < _SMALLEST_SPLIT:
+        expansion = self._expansion_around_mean(rows, pilot)
+        if expansion is None or size < _SMALLEST_SPLIT:
             return direct
-        expansion = PolynomialExpansion(centre, degree)
         split = StackedMap.draw(streams.child("split"), expansion, pilot, size, **options)
+        split = dataclasses.replace(split, safe=direct if self.norm_preserving else None)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return best_map(maps, pilot, size, kernel)
+
+    def _expansion_around_mean(
+        self, rows: AugmentedRows, pilot: Rows
+    ) -> PolynomialExpansion | None:
+        """Return the expansion; None where the mean is zero, or of no use at so high a degree."""
+        centre = MeanDirection.of_mean(rows, central_row(pilot))
+        if centre is None:
+            return None
+        expansion = PolynomialExpansion.of_pilot(centre, self.degree, pilot)
+        if expansion is None and self.expansion == "mean":
+            raise InputError(
+                f"expansion='mean' is of no use for degree={self.degree}: the rows are too far "
+                "from their mean direction for powers of what is left. Use expansion='auto' or "
+                "'none'."
+            )
+        return expansion
 
     # Maps that only one option asks for are loaded when it does: importing the rest is quicker.
 

@@ -20,22 +20,55 @@ from powersketch.feature_maps.row_checks import check_power
 from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
 
+# Of high kernels only so many degrees can have weight that is worth a feature.
+_MOST_LEVELS = 128
+_HIGHEST_LEVEL = 4096  # beyond it, weight is spread too thin for all that
+_DEVIATIONS = 6.0  # from the mean of a binomial law to where it has all but ended
+
 
 @dataclass(frozen=True, eq=False)
 class PolynomialExpansion:
-    """⟨x̃, ỹ⟩^degree around the mean."""
+    """⟨x̃, ỹ⟩^degree around the mean, with the powers of x⊥ to some `levels`."""
 
     centre: MeanDirection
     degree: int
+    levels: tuple[int, ...]
 
     name: ClassVar[str] = "mean"
     constants: ClassVar[int] = 1
+
+    @classmethod
+    def of_pilot(
+        cls, centre: MeanDirection, degree: int, pilot: Rows
+    ) -> PolynomialExpansion | None:
+        """Choose the levels that have weight in the pilot rows; None if all are too high.
+
+        The squares of a row's amplitudes are a binomial law of mean degree · sin².
+        """
+        if degree <= _MOST_LEVELS:
+            return cls(centre, degree, tuple(range(1, degree + 1)))
+        geometry = centre.geometry(pilot, 1)
+        check_power(pilot, geometry.squared_norms, degree)
+        present = geometry.squared_norms > 0
+        if not present.any():
+            return None
+        sines = geometry.squared_across[present] / geometry.squared_norms[present]
+        sines = np.minimum(sines, 1.0)
+        means, spreads = degree * sines, np.sqrt(degree * sines * (1.0 - sines))
+        middle = float(np.median(means))
+        if middle > _HIGHEST_LEVEL:
+            return None
+        low = max(float(np.min(means - _DEVIATIONS * spreads)), middle - _MOST_LEVELS / 2, 1.0)
+        high = float(np.max(means + _DEVIATIONS * spreads)) + _DEVIATIONS**2
+        first = math.floor(low)
+        last = min(math.ceil(high), first + _MOST_LEVELS - 1, degree)
+        return cls(centre, degree, tuple(range(first, last + 1)))
 
     @property
     def parts(self) -> tuple[Terms, ...]:
         """The powers of x⊥."""
         direction = self.centre.direction
-        return (Terms(tuple(range(1, self.degree + 1)), direction, len(direction)),)
+        return (Terms(self.levels, direction, len(direction)),)
 
     def measure(self, X: Rows, threads: int) -> MeasuredPolynomial:
         """Find the parts of the rows along and across the mean."""
@@ -85,6 +118,6 @@ class MeasuredPolynomial:
         return [(root * a * b).to_float() for root, a, b in factors]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1 << 14)
 def _binomial_root(degree: int, level: int) -> Scaled:
-    return Scaled.of_integer(math.comb(degree, level)).sqrt()
+    return Scaled.binomial(degree, level).sqrt()

@@ -1,16 +1,24 @@
 """What a row map is: a drawn feature map, and the same made ready for a format of rows."""
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError
 from powersketch.native import Real, Rows
 from powersketch.powers import RowFormat
 
+# How far every row of a batch is from those that the map was made for; None if it is as good for
+# all rows. Rows without a series are too long for the finite series that stands for the kernel.
+Strangeness: TypeAlias = NDArray[np.int8] | None
+ORDINARY, UNUSUAL, OUT_OF_RANGE, WITHOUT_SERIES = range(4)
+
 
 class BoundRowMap(Protocol):
     """A map ready for one dtype, dense or sparse."""
 
-    def write(self, X: Rows, out: Real, threads: int) -> None:
+    def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`, all of its columns."""
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from powersketch.feature_maps.outliers import capped
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
@@ -30,15 +31,26 @@ def pilot_rows(X: Rows, streams: RandomStreams) -> Rows:
     return sample if is_sparse(X) else np.ascontiguousarray(sample)
 
 
-def relative_error(row_map: RowMap, rows: Rows, size: int, K: Real) -> float:
-    """Return ‖Z Zᵀ − K‖_F / ‖K‖_F on the rows, both divided by the largest entry of K first."""
+def features_of_few(row_map: RowMap, rows: Rows, size: int) -> Real:
+    """Return the features of rows that are no more than a batch."""
     Z = np.empty((rows.shape[0], size), dtype=rows.dtype)
     row_map.bind(RowFormat(rows.dtype, rows.shape[1], is_sparse(rows))).write(rows, Z, 1)
+    return Z
+
+
+def relative_error(row_map: RowMap, rows: Rows, size: int, K: Real) -> float:
+    """Return ‖Z Zᵀ − K‖_F / ‖K‖_F on the rows, both divided by the largest entry of K first.
+
+    Rows of large norm are scaled down first, where they are so few that no other row would count.
+    """
+    Z = features_of_few(row_map, rows, size)
     largest = float(np.max(np.abs(K)))
     if largest == 0:
         return float(np.linalg.norm(Z))
-    Z = Z.astype(np.float64) / np.sqrt(largest)
-    exact = K / largest
+    sizes = np.maximum(K.diagonal() / largest, 0.0)
+    damping = np.sqrt(capped(sizes) / np.where(sizes > 0.0, sizes, 1.0))
+    Z = Z.astype(np.float64) / np.sqrt(largest) * damping[:, None]
+    exact = K / largest * damping[:, None] * damping
     return float(np.linalg.norm(Z @ Z.T - exact) / np.linalg.norm(exact))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ def series_map(
     if around_mean is None or around_mean.constants + 2 > size:
         return direct
     mean = StackedMap.draw(streams.child("mean"), around_mean, pilot, size, **options)
+    mean = dataclasses.replace(mean, safe=direct if options["preserve_norms"] else None)
     if expansion == "mean":
         return mean
     return best_map([direct, mean], pilot, size, exact)

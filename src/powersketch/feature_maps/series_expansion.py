@@ -14,6 +14,7 @@ spread over many j, stay powers of the rows themselves.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -22,10 +23,10 @@ from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.column_sums import column_sums
 from powersketch.feature_maps.expansion import AffineRows, Terms
 from powersketch.feature_maps.finite_series import FiniteSeries, horner
 from powersketch.feature_maps.mean_direction import Geometry, MeanDirection
+from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.row_checks import check_norms, check_values
 from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
@@ -45,7 +46,8 @@ class SeriesKernel:
     """The kernel ‖x̃‖^h ‖ỹ‖^h Σ_l c_l ⟨x̂, ŷ⟩^l + offset, x̂ of norm one if `homogeneity` h is set.
 
     Without it, the kernel is Σ_l c_l ⟨x̃, ỹ⟩^l + offset; gamma then is 1 / radius of the series. No
-    row may have a larger ‖x‖² than `largest_squared_norm`.
+    row may have a larger ‖x‖² than `largest_squared_norm`; `exact` gives the values that the finite
+    series stands for, and falls short of beyond its radius, from ‖x‖².
     """
 
     rows: AugmentedRows
@@ -53,6 +55,7 @@ class SeriesKernel:
     homogeneity: int | None = None
     offset: float = 0.0
     largest_squared_norm: float = math.inf
+    exact: Callable[[Vector], Vector] | None = None
 
     def measure(self, X: Rows, squared_norms: Vector) -> RowValues:
         """Return the values of the kernel at every row."""
@@ -69,11 +72,22 @@ class SeriesKernel:
             gains = np.where(norms > 0, gains, 0.0)
             values = gains * math.fsum(self.series.terms) + self.offset
         check_values(X, values)
+        missing = self._missing(squared_norms, values)
         roots = np.sqrt(values)
         unit = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
         lengths = squared_norms * inverse * inverse
         offset_share = math.sqrt(self.offset) * unit
-        return RowValues(inverse, lengths, roots, np.sqrt(gains) * unit, offset_share)
+        return RowValues(inverse, lengths, roots, np.sqrt(gains) * unit, offset_share, missing)
+
+    def _missing(self, squared_norms: Vector, values: Vector) -> Vector:
+        """Return what share of the exact value is missing in rows beyond the series' radius."""
+        missing = np.zeros_like(values)
+        beyond = np.flatnonzero(squared_norms > 1.0 + _ROUNDING_OF_NORMS)
+        if self.exact is not None and len(beyond):
+            with np.errstate(over="ignore", invalid="ignore"):
+                exact = self.exact(squared_norms[beyond] / self.rows.gamma)
+                missing[beyond] = np.abs(1.0 - values[beyond] / exact)
+        return np.where(np.isnan(missing), 1.0, missing)
 
     def _check_radius(self, squared_norms: Vector) -> None:
         largest = float(np.max(squared_norms, initial=0.0)) / self.rows.gamma
@@ -101,6 +115,8 @@ class RowValues:
         What makes √c_l times a power of the length relative to √k(x, x).
     offset_share : array
         The amplitude of the offset.
+    missing : array
+        The share of k(x, x) that the finite series lacks.
     """
 
     inverse: Vector
@@ -108,6 +124,7 @@ class RowValues:
     norms: Vector
     factor: Vector
     offset_share: Vector
+    missing: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +175,11 @@ class MeasuredSeries:
     def norms(self) -> Vector:
         """√k(x, x), of the finite series."""
         return self.values.norms
+
+    @property
+    def missing(self) -> Vector:
+        """What the finite series lacks, beyond its radius."""
+        return self.values.missing
 
     def constants(self) -> list[Vector]:
         """Return degree 0 and the offset."""
@@ -253,6 +275,11 @@ class MeasuredMeanSeries:
         """√k(x, x), of the finite series."""
         return self.direct.norms
 
+    @property
+    def missing(self) -> Vector:
+        """What the finite series lacks, beyond its radius."""
+        return self.direct.missing
+
     def constants(self) -> list[Vector]:
         """Return the features of G_0, and the offset."""
         expansion, values = self.expansion, self.direct.values
@@ -299,8 +326,9 @@ class MeasuredMeanSeries:
 
 def _mean_of(rows: AugmentedRows, pilot: Rows, inverse: Vector) -> MeanDirection | None:
     """Return the direction of the mean of the rows, divided by their norms if these count."""
-    total = math.fsum(inverse)
-    return MeanDirection.of_mean(rows, column_sums(pilot, inverse / total)) if total > 0 else None
+    if not inverse.any():
+        return None
+    return MeanDirection.of_mean(rows, central_row(pilot, inverse))
 
 
 def _profile(low: Vector, j: int) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from powersketch import native
 from powersketch.feature_maps.augmented_rows import power_of_two_shift
 from powersketch.feature_maps.column_sums import column_sums
-from powersketch.feature_maps.expansion import AffineRows, Expansion, Measured, Terms
-from powersketch.feature_maps.row_maps import overflow_error
+from powersketch.feature_maps.expansion import AffineRows, Expansion, FromSeries, Measured, Terms
+from powersketch.feature_maps.outliers import capped
+from powersketch.feature_maps.row_maps import WITHOUT_SERIES, RowMap, Strangeness, overflow_error
 from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import (
@@ -33,6 +35,12 @@ from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
 
 _NOTHING = 1e-150
+# Rows are unusual if the variance of their features is above so many times that of the pilot's
+# middle row, and out of range if it is above so many times the largest one. Both are no less than
+# multiples of what maps have that do not look at the data.
+_UNUSUAL, _OUT_OF_RANGE = 1.25, 2.0
+_SMALL, _LARGE = 1e-6, 2.25
+_MUCH_MISSING = 0.02
 Vector = NDArray[np.float64]
 
 
@@ -42,6 +50,8 @@ class SketchedTerms:
 
     part: int
     chain: Powers
+    # Numbers of features by degree, where these are random.
+    widths: Mapping[int, int]
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -58,6 +68,10 @@ class StackedMap:
     monomials: Mapping[int, Monomials]
     sketched: tuple[SketchedTerms, ...]
     preserve_norms: bool
+    # Predicted variances of features from which on rows are unusual, and out of range.
+    limits: tuple[float, float]
+    # A map of the same size that is as good for any rows, if there is one.
+    safe: RowMap | None = None
 
     @property
     def name(self) -> str:
@@ -92,17 +106,47 @@ class StackedMap:
                 streams.child("linear"), first.columns, sizes.coordinates, sizes.shared
             )
             linear = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
-            sketched.append(SketchedTerms(0, linear))
+            sketched.append(SketchedTerms(0, linear, {}))
         if sizes.sketched:
             chain = draw(streams.child("powers"), first.columns, sizes.slices(), **options)
-            sketched.append(SketchedTerms(0, chain))
+            sketched.append(SketchedTerms(0, chain, sizes.sketched))
         if sizes.others:
             second = expansion.parts[1]
             slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
             chain = draw(streams.child("others"), second.columns, slices, **options)
-            sketched.append(SketchedTerms(1, chain))
+            widths = {degree: cut.size for degree, cut in slices.items()}
+            sketched.append(SketchedTerms(1, chain, widths))
         monomials = {degree: Monomials.of(first.columns, degree) for degree in sizes.exact}
-        return cls(expansion, sizes, monomials, tuple(sketched), preserve_norms)
+        drawn = cls(expansion, sizes, monomials, tuple(sketched), preserve_norms, (0.0, 0.0))
+        return dataclasses.replace(drawn, limits=drawn._pilot_limits(pilot, size))
+
+    def _pilot_limits(self, pilot: Rows, size: int) -> tuple[float, float]:
+        """Return the limits for rows that are not like those of the pilot.
+
+        A map that does not look at the data has a variance of about 1 / size, for any row.
+        """
+        measured = self.expansion.measure(pilot, threads=1)
+        variances = self._variances(measured, *self._amplitudes(measured))
+        unusual = max(_UNUSUAL * float(np.median(variances)), _SMALL / size)
+        return unusual, max(_OUT_OF_RANGE * float(np.max(variances)), _LARGE / size)
+
+    def _variances(
+        self, measured: Measured, constants: list[Vector], shares: dict[tuple[int, int], Vector]
+    ) -> Vector:
+        """Return the predicted variance of ⟨z(x), z(x')⟩ / k(x, x) for x' like x, of every row.
+
+        A degree of weight w sketched with m features has w² / m. Weight of degrees without features
+        is in the wrong place: it counts with its square.
+        """
+        exact, powers = _sum_of_squares(constants), _sum_of_squares(list(shares.values()))
+        lost = np.clip(1.0 - exact - powers, 0.0, 1.0)
+        grown = 1.0 + np.divide(lost, powers, out=np.zeros_like(lost), where=powers > lost)
+        variance = lost * lost
+        for terms in self.sketched:
+            for degree, width in terms.widths.items():
+                weight = grown * np.square(shares[terms.part, degree])
+                variance = variance + weight * weight / width
+        return np.where(measured.norms > 0, variance, 0.0)
 
     def bind(self, rows: RowFormat) -> BoundStackedMap:
         """Make every block ready for rows of one format."""
@@ -112,23 +156,31 @@ class StackedMap:
         )
         return BoundStackedMap(self, bound)
 
-    def block_scales(
-        self, measured: Measured, shifts: list[NDArray[np.int64]]
-    ) -> tuple[list[Vector], dict[tuple[int, int], Vector]]:
-        """Return the constants, and the factor of the block of every (part, degree)."""
-        root, constants = measured.norms, measured.constants()[: self.sizes.constants]
+    def _amplitudes(self, measured: Measured) -> tuple[list[Vector], dict[tuple[int, int], Vector]]:
+        """Return the constants, and the amplitude of every (part, degree) that has features."""
         keys = self._kept_terms()
         shares = dict(zip(keys, self._shares(measured, keys), strict=True))
+        return measured.constants()[: self.sizes.constants], shares
+
+    def block_scales(
+        self, measured: Measured, shifts: list[NDArray[np.int64]]
+    ) -> tuple[list[Vector], dict[tuple[int, int], Vector], Strangeness]:
+        """Return the constants, the factor of every block, and how strange every row is."""
+        root, (constants, shares) = measured.norms, self._amplitudes(measured)
+        variances = self._variances(measured, constants, shares)
+        strangeness = np.digitize(variances, self.limits).astype(np.int8)
+        if isinstance(measured, FromSeries):
+            strangeness[measured.missing > _MUCH_MISSING] = WITHOUT_SERIES
         literal: dict[tuple[int, int], Scaled] = {}
         if self.preserve_norms:
-            empty = self._without_vectors(measured, keys)
+            empty = self._without_vectors(measured, list(shares))
             constants, shares = _completed(constants, shares, empty)
         else:
             literal = self._literal_factors(measured, shifts)
         scales = {key: root * share for key, share in shares.items()}
         for key, factor in literal.items():
             scales[key] = (Scaled.of(scales[key]) * factor).to_float()
-        return [root * value for value in constants], scales
+        return [root * value for value in constants], scales, strangeness
 
     def _kept_terms(self) -> list[tuple[int, int]]:
         others = [(1, self.expansion.parts[1].degrees[k]) for k in self.sizes.others]
@@ -172,12 +224,12 @@ class BoundStackedMap:
     map: StackedMap
     chains: tuple[BoundPowers, ...]
 
-    def write(self, X: Rows, out: Real, threads: int) -> None:
+    def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""
         measured = self.map.expansion.measure(X, threads)
         parts = [measured.rows(part) for part in range(len(self.map.expansion.parts))]
         shifts = [power_of_two_shift(rows.squared_norms) for rows in parts]
-        constants, scales = self.map.block_scales(measured, shifts)
+        constants, scales, strangeness = self.map.block_scales(measured, shifts)
         near_one = [_times_power_of_two(*pair) for pair in zip(parts, shifts, strict=True)]
         for column, values in enumerate(constants):
             out[:, column] = values
@@ -189,6 +241,7 @@ class BoundStackedMap:
             columns = np.stack([scales[terms.part, degree] for degree in terms.degrees], axis=1)
             if not bound.apply(X, rows.scale, rows.shift, columns, out, threads):
                 raise overflow_error(out.dtype)
+        return strangeness
 
     def _write_monomials(
         self,
@@ -266,7 +319,10 @@ def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
 
 
 def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
-    """Choose the sizes from the mean share of every term in the kernel's diagonal."""
+    """Choose the sizes from the mean share of every term in the kernel's diagonal.
+
+    A few rows of large norm may have all of it, and decide for all others.
+    """
     measured = expansion.measure(pilot, threads=1)
     shares = [
         measured.amplitudes(part, list(terms.degrees)) for part, terms in enumerate(expansion.parts)
@@ -276,7 +332,7 @@ def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
     totals = np.add.reduce([*constant, *(s for part in squares for s in part)], axis=0)
     norms = measured.norms
     largest = max(float(np.max(norms)), np.finfo(np.float64).tiny)
-    importance = np.square(norms / largest) / np.where(totals > 0, totals, 1.0)
+    importance = capped(np.square(norms / largest)) / np.where(totals > 0, totals, 1.0)
     means = [[math.fsum(importance * s) / len(norms) for s in part] for part in squares]
     first = expansion.parts[0]
     weights = np.zeros(max(first.degrees, default=1) + 1)

@@ -160,9 +160,8 @@ def _best_exact_degree(
 ) -> tuple[int, float]:
     """Return up to which degree all monomials are taken, and the predicted squared error."""
     best, best_error, used = 0, np.inf, 0
-    for level in range(1, len(weights)):
-        if weights[level] > 0:
-            used += monomial_count(columns, level)
+    for level in (np.flatnonzero(weights[1:]) + 1).tolist():
+        used += monomial_count(columns, level)
         rest = float(weights[level + 1 :].sum()) + outside
         if used > budget or (used == budget and rest > 0):
             break

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from powersketch import native
 from powersketch.execution import Progress, interruptible
 from powersketch.feature_maps.batches import batch_rows, transform_rows
-from powersketch.feature_maps.row_maps import BoundRowMap, RowMap
+from powersketch.feature_maps.outliers import capped
+from powersketch.feature_maps.row_maps import ORDINARY, BoundRowMap, RowMap, Strangeness
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
@@ -58,7 +59,9 @@ class TwoStageMap:
     ) -> TwoStageMap:
         """Find the main directions, at most `size`, of the inner features of the pilot rows."""
         silent = Progress("", pilot.shape[0], 0)
-        features = transform_rows(inner, pilot, inner_components, threads=threads, progress=silent)
+        features, _ = transform_rows(
+            inner, pilot, inner_components, threads=threads, progress=silent
+        )
         return cls(inner, principal_directions(features, size))
 
     @property
@@ -83,14 +86,18 @@ class BoundTwoStageMap:
     inner_size: int
     panels: tuple[Real, ...]
 
-    def write(self, X: Rows, out: Real, threads: int) -> None:
+    def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""
         step = batch_rows(X, self.inner_size, threads)
+        strangeness = np.full(X.shape[0], ORDINARY, dtype=np.int8)
         for start in range(0, X.shape[0], step):
             part = slice(start, min(start + step, X.shape[0]))
             features = np.empty((part.stop - start, self.inner_size), dtype=out.dtype)
-            self.inner.write(X[part], features, threads)
+            strange = self.inner.write(X[part], features, threads)
+            if strange is not None:
+                strangeness[part] = strange
             self._project(features, out[part], threads)
+        return strangeness
 
     def _project(self, features: Real, out: Real, threads: int) -> None:
         """Write the products with the directions, not by BLAS: its bits depend on the batch."""
@@ -105,13 +112,16 @@ class BoundTwoStageMap:
 def principal_directions(features: Real, size: int) -> NDArray[np.float64]:
     """Return up to `size` orthonormal directions that hold most of the rows' energy.
 
-    They are eigenvectors of FᵀF, or come from those of F Fᵀ where that is smaller.
+    They are eigenvectors of FᵀF, or come from those of F Fᵀ where that is smaller. The energy of
+    rows is limited to a small share of the whole, so that a few of them do not take it all.
     """
     F = features.astype(np.float64)
     largest = float(np.abs(F).max())
     if largest == 0:
         return np.empty((F.shape[1], 0))
     F /= largest
+    sizes = np.einsum("ij,ij->i", F, F)
+    F *= np.sqrt(capped(sizes) / np.where(sizes > 0.0, sizes, 1.0))[:, None]
     tall = F.shape[0] > F.shape[1]
     energies, vectors = interruptible(lambda: np.linalg.eigh(F.T @ F if tall else F @ F.T))
     energies, vectors = energies[::-1][:size], vectors[:, ::-1][:, :size]

@@ -81,13 +81,22 @@ def cosines(left: Rows, right: Rows) -> Float64:
     replace the inner products, whose rounding errors would lose half of the digits.
     """
     products = inner_products(left, right)
-    if sparse.issparse(left) != sparse.issparse(right):
-        left, right = _dense(left), _dense(right)
-    for rows, columns in _pairs_near_one(products, _mean_length(left)):
+    for rows, columns in _pairs(np.abs(products) > 1.0 - _NEAR_ONE, left):
         signs = np.sign(products[rows, columns])
-        differences = left[rows] - scaled_rows(right[columns], signs)
-        products[rows, columns] = signs * (1.0 - 0.5 * squared_norms(differences))
+        distances = _squared_distances(left[rows], scaled_rows(right[columns], signs))
+        products[rows, columns] = signs * (1.0 - 0.5 * distances)
     return products
+
+
+def squared_distances_of_pairs(
+    left: Rows, right: Rows, wanted: NDArray[np.bool_]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Float64]]:
+    """Yield rows, columns and squared distances of the wanted pairs, from differences.
+
+    Unlike those from norms and inner products, they lose no digits where rows are long.
+    """
+    for rows, columns in _pairs(wanted, left):
+        yield rows, columns, _squared_distances(left[rows], right[columns])
 
 
 def squared_norms(block: Rows) -> Float64:
@@ -129,12 +138,18 @@ def appended(block: Rows, column: Float64) -> Rows:
     return sparse.hstack((block, sparse.csr_array(column[:, np.newaxis])), format="csr")
 
 
-def _pairs_near_one(
-    products: Float64, length: int
+def _squared_distances(left: Rows, right: Rows) -> Float64:
+    if sparse.issparse(left) != sparse.issparse(right):
+        left, right = _dense(left), _dense(right)
+    return squared_norms(left - right)
+
+
+def _pairs(
+    wanted: NDArray[np.bool_], block: Rows
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield rows and columns of products near ±1, so few that their rows fit into cache."""
-    rows, columns = np.nonzero(np.abs(products) > 1.0 - _NEAR_ONE)
-    step = max(_ENTRIES_IN_CACHE // length, 1)
+    """Yield rows and columns of wanted pairs, so few that their rows fit into cache."""
+    rows, columns = np.nonzero(wanted)
+    step = max(_ENTRIES_IN_CACHE // _mean_length(block), 1)
     for start in range(0, rows.size, step):
         yield rows[start : start + step], columns[start : start + step]
 

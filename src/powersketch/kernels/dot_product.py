@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from powersketch.exceptions import InputError
 from powersketch.kernels._kernel import Kernel, Preparation
@@ -88,6 +89,26 @@ class DotProduct(Kernel):
         if self._known_series is None:
             return power_series(self.function, radius)
         return self._known_series
+
+    def profile(self, products: ArrayLike) -> Float64:
+        """Return the function of the inner product.
+
+        Parameters
+        ----------
+        products : array-like
+            Inner products; beyond the radius of convergence they count as at it.
+
+        Returns
+        -------
+        ndarray
+            Of the same shape.
+
+        Examples
+        --------
+        >>> DotProduct("exp").profile([0.0, 1.0]).round(4)
+        array([1.    , 2.7183])
+        """
+        return self._evaluated(np.asarray(products, dtype=np.float64))
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         roundings = max(np.finfo(X.dtype).eps, np.finfo(Y.dtype).eps)

@@ -11,15 +11,26 @@ from scipy import sparse
 
 from powersketch.exceptions import InputError
 from powersketch.kernels._kernel import Kernel, Preparation
-from powersketch.kernels._rows import Float64, Rows, squared_norms
+from powersketch.kernels._rows import (
+    Float64,
+    Rows,
+    inner_products,
+    squared_distances_of_pairs,
+    squared_norms,
+)
 from powersketch.kernels.series import exponential_series
-from powersketch.native import gaussian_values
+from powersketch.native import gaussian_values, median_row
 from powersketch.parameters import checked_positive
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import PowerSeries
 
 __all__ = ["Gaussian"]
+
+# Where gamma · ‖x‖² is above this, rounding errors of inner products can be seen in the kernel.
+_FAR = 2.0**20
+_ROUNDING = 1e-12
+_ZERO = 750.0  # exp(−750) is zero in float64
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,9 @@ class Gaussian(Kernel):
     -----
     Distances come from norms and inner products, where rows far from the origin lose digits to
     cancellation. The kernel does not change if all rows are shifted, so that dense rows are taken
-    relative to the mean of X. Sparse rows are not shifted, as they would no longer be sparse.
+    relative to the median of some rows of X, which no outlier moves. Sparse rows are not shifted,
+    as they would no longer be sparse. The distances of pairs of rows that are still far from the
+    origin come from their differences.
 
     Examples
     --------
@@ -75,14 +88,27 @@ class Gaussian(Kernel):
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         if sparse.issparse(X) or sparse.issparse(Y):
             return super()._preparation(X, Y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean: Float64 = X.mean(axis=0, dtype=np.float64)
+        centre = median_row(X)
 
         def shifted(block: Rows) -> tuple[Rows, Float64]:
-            differences = block - mean
+            differences = block - centre
             return differences, squared_norms(differences)
 
         return shifted
+
+    def _tile(
+        self, left: tuple[Rows, Float64], right: tuple[Rows, Float64], dtype: np.dtype[Any]
+    ) -> NDArray[np.floating[Any]]:
+        tile = super()._tile(left, right, dtype)
+        far = [np.flatnonzero(self.gamma * sizes > _FAR) for _, sizes in (left, right)]
+        if len(far[0]) and len(far[1]):
+            rows, columns = left[0][far[0]], right[0][far[1]]
+            sizes = np.add.outer(left[1][far[0]], right[1][far[1]])
+            distances = sizes - 2.0 * inner_products(rows, columns)
+            doubtful = self.gamma * (distances - _ROUNDING * sizes) < _ZERO
+            for i, j, exact in squared_distances_of_pairs(rows, columns, doubtful):
+                tile[far[0][i], far[1][j]] = np.exp(-self.gamma * exact)
+        return tile
 
     def _rounded_values(
         self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]

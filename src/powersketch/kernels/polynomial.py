@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Polynomial"]
 
+_HIGHEST_DEGREE = 2**30
+
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
@@ -58,7 +60,14 @@ class Polynomial(Kernel):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", checked_integer("degree", self.degree, 1))
+        degree = checked_integer(
+            "degree",
+            self.degree,
+            1,
+            _HIGHEST_DEGREE,
+            remedy="beyond it, the rounding errors of inner products alone decide on the values",
+        )
+        object.__setattr__(self, "degree", degree)
         object.__setattr__(self, "gamma", checked_positive("gamma", self.gamma))
         object.__setattr__(self, "coef0", checked_non_negative("coef0", self.coef0))
 

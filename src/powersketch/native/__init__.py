@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from powersketch.native.medians import median_row
 from powersketch.native.specs import (
     ChainSpec,
     PairSpec,
@@ -74,6 +75,7 @@ __all__ = [
     "is_sparse",
     "make_chain",
     "make_tensor_sketch",
+    "median_row",
     "orthogonal_scale",
     "padded_length",
     "product",

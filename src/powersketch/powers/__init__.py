@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from powersketch.lazy_names import loader_of_names
 from powersketch.powers.methods import BoundPowers, PowerMethod, PowerMethods, Powers, RowFormat
-from powersketch.powers.monomials import Monomials, monomial_count
+from powersketch.powers.monomials import Monomials, monomial_count, monomials_fit
 from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
 from powersketch.powers.repeated_squaring import (
     PowerSketch,
@@ -47,6 +47,7 @@ __all__ = [
     "ascending_powers",
     "extreme_power",
     "monomial_count",
+    "monomials_fit",
     "single_power",
     "times_rows",
 ]

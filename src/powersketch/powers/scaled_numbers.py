@@ -18,6 +18,7 @@ _LOG_2_HIGH = 0.6931471803691238  # the leading 32 bits: its small multiples are
 _LOG_2_LOW = 1.9082149292705877e-10
 _LARGEST_EXPONENT = 1.25e6  # of e: what lies beyond is zero or infinite by far
 _EXP_TERMS = 14  # (log(2) / 2)^15 / 15! is below 2^-63
+_LARGEST_EXACT_BINOMIAL = 4096
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
 
 
@@ -46,6 +47,27 @@ class Scaled:
         return cls(np.array(mantissa), np.array(exponent + surplus, dtype=np.int64))
 
     @classmethod
+    def binomial(cls, n: int, k: int) -> Scaled:
+        """Return C(n, k): exactly rounded up to n = 4096, else to a few units in the last place.
+
+        Integers of that size take long to multiply; the product of all (n − i) / (i + 1) as a tree
+        takes no more than k numbers.
+        """
+        if n <= _LARGEST_EXACT_BINOMIAL:
+            return cls.of_integer(math.comb(n, k))
+        terms = np.arange(min(k, n - k), dtype=np.float64)
+        product = cls.of((n - terms) / (terms + 1.0)) if len(terms) else cls.of(np.ones(1))
+        while len(product.mantissa) > 1:
+            half = len(product.mantissa) // 2
+            odd = product[2 * half :]
+            pairs = (product[:half] * product[half : 2 * half]).normalised()
+            product = cls(
+                np.concatenate([pairs.mantissa, odd.mantissa]),
+                np.concatenate([pairs.exponent, odd.exponent]),
+            )
+        return cls(product.mantissa[0], product.exponent[0])
+
+    @classmethod
     def exp(cls, values: NDArray[np.float64]) -> Scaled:
         """Return e to the power of ordinary numbers, to a few units in the last place.
 
@@ -60,6 +82,9 @@ class Scaled:
             total = 1.0 + total * rest / divisor
         mantissa, shift = np.frexp(total)
         return cls(mantissa, exponent.astype(np.int64) + shift)
+
+    def __getitem__(self, part: slice) -> Scaled:
+        return Scaled(self.mantissa[part], self.exponent[part])
 
     def __mul__(self, other: Scaled) -> Scaled:
         return Scaled(self.mantissa * other.mantissa, self.exponent + other.exponent)

@@ -1,0 +1,104 @@
+"""Keeps rows that are far from all others out of choices that concern all rows.
+
+A fill value such as 1e20 in one row would otherwise decide where the centre of the data is, how
+wide it is, and which degrees have weight, at the expense of every other row.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch import native
+from powersketch.exceptions import OutlierWarning, warn_user
+from powersketch.feature_maps.batches import batch_rows, contiguous_batches
+from powersketch.feature_maps.column_sums import column_sums
+from powersketch.native import Rows, median_row
+
+Vector = NDArray[np.float64]
+
+# In units of a typical distance from the centre. Rows beyond the first limit pull at the mean no
+# more than rows at it; those beyond the second are left out of all choices, with a warning.
+_FAR = 4.0
+_ABSURD = 1e3
+_FEWEST_ROWS = 5  # in fewer, nothing tells an outlier from the others
+_MOST_NAMED = 3
+# No row of a sample of many has a larger share in a choice.
+_LARGEST_SHARE = 1 / 32
+_LARGEST_SHARE_OF_FEW = 4  # rows' worth
+
+
+def without_outliers(X: Rows) -> Rows:
+    """Return the rows that choices are made from: all but those with absurd values.
+
+    A warning names these.
+    """
+    if X.shape[0] < _FEWEST_ROWS:
+        return X
+    distances = distances_from(X, median_row(X))
+    typical = _typical_distance(distances)
+    absurd = distances > _ABSURD * typical
+    if not absurd.any():
+        return X
+    warn_user(_text(np.flatnonzero(absurd), distances / typical), OutlierWarning)
+    return X[np.flatnonzero(~absurd)]
+
+
+def central_row(X: Rows, weights: Vector | None = None) -> Vector:
+    """Return the weighted mean row, in which far rows count as if they were nearer."""
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    distances = distances_from(X, median_row(X))
+    limit = _FAR * _typical_distance(distances)
+    far = distances > limit
+    if far.any() and not far.all():
+        weights = weights * np.where(far, limit / np.where(far, distances, 1.0), 1.0)
+    return column_sums(X, weights / math.fsum(weights))
+
+
+def capped(values: Vector) -> Vector:
+    """Return non-negative values of which none is more than a small share of their sum.
+
+    Those that are too large are all set to one limit.
+    """
+    share = max(_LARGEST_SHARE, _LARGEST_SHARE_OF_FEW / len(values))
+    descending = -np.sort(-values)
+    for count in range(math.ceil(1.0 / share)):
+        # With `count` values at the limit, it is this share of them and of the rest.
+        limit = share * math.fsum(descending[count:]) / (1.0 - share * count)
+        if count == len(values) or descending[count] <= limit:
+            break
+    return np.minimum(values, limit) if limit > 0.0 else values
+
+
+def distances_from(X: Rows, centre: Vector) -> Vector:
+    """Return the distance of every row from the centre; infinite if it exceeds float64."""
+    squared_length = float(native.row_moments(centre[None, :], centre)[0][0])
+    distances = np.empty(X.shape[0])
+    for part, block in contiguous_batches(X, batch_rows(X, 1, 1)):
+        squares, dots = native.row_moments(block, centre)
+        with np.errstate(over="ignore", invalid="ignore"):
+            differences = squares - 2.0 * dots + squared_length
+        distances[part] = np.where(np.isfinite(squares), differences, np.inf)
+    return np.sqrt(np.maximum(distances, 0.0))
+
+
+def _typical_distance(distances: Vector) -> float:
+    """Return the upper quartile of the distances above zero; infinite if there are none.
+
+    If more rows than a quarter are far away, they are no outliers, but what the data is like.
+    """
+    positive = np.sort(distances[distances > 0.0])
+    return float(positive[3 * (len(positive) - 1) // 4]) if len(positive) else math.inf
+
+
+def _text(rows: NDArray[np.intp], ratios: Vector) -> str:
+    named = ", ".join(f"row {row} ({ratios[row]:.3g} times)" for row in rows[:_MOST_NAMED].tolist())
+    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+    return (
+        f"X has {len(rows)} row(s) absurdly far from the centre, in terms of what is typical here: "
+        f"{named}{more}. They were left out of every choice made by fit, so that the features of "
+        "all other rows are as good as without them. Remove or correct such rows; impute fill "
+        "values."
+    )
