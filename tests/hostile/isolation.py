@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from tests.hostile.outcomes import FAILED, Outcome
 
-# A bound of work, not of speed: what is allowed takes a fiftieth of it.
-_PROCESSOR_SECONDS = 20
+# A bound of work, not of speed: what is allowed takes a tenth of it.
+_PROCESSOR_SECONDS = 10
 _BYTES = 6 << 30
 
 
