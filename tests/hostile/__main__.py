@@ -3,81 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import multiprocessing
-import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from tests.hostile.cases import HostileCase, cases, full_product, run, single
 from tests.hostile.outcomes import FAILED, HELD, REFUSED, Outcome
-from tests.hostile.promises import PROMISES
 
 _CHUNK = 20
 _WIDTH = 44
-
-
-class HostileCase(NamedTuple):
-    """One check: names of the promise, the subject and the input, and a seed."""
-
-    promise: str
-    subject: str
-    given: str
-    seed: int
-
-    def outcome(self) -> Outcome:
-        """Run it."""
-        return PROMISES[self.promise].outcome(self.subject, self.given, self.seed)
-
-    def reproduction(self) -> str:
-        """Return the command that runs this case alone."""
-        names = " | ".join((self.promise, self.subject, self.given, str(self.seed)))
-        return f'python -m tests.hostile --only "{names}"'
-
-
-def cases(count: int, seed: int, pattern: str = "") -> list[HostileCase]:
-    """Return that many cases, evenly from all promises: all pairs of one seed, then of the next."""
-    queues = [_shuffled(name, seed) for name in PROMISES if pattern in name]
-    turns = itertools.chain.from_iterable(itertools.zip_longest(*map(_endless, queues)))
-    return list(itertools.islice((case for case in turns if case is not None), count))
-
-
-def full_product(seed: int, pattern: str = "") -> list[HostileCase]:
-    """Return every pair of every promise once."""
-    return [case for name in PROMISES if pattern in name for case in _shuffled(name, seed)]
-
-
-def sample(promise: str) -> list[HostileCase]:
-    """Return the cases of a promise for everyday's tests, with subjects and inputs evenly."""
-    pairs, count = _shuffled(promise, 0), PROMISES[promise].cases_in_tests
-    subjects = {case.subject for case in pairs}
-    inputs = {case.given for case in pairs}
-    uses: Counter[tuple[str, str]] = Counter()
-    chosen = []
-    for case in pairs:
-        subject, given = ("subject", case.subject), ("input", case.given)
-        if uses[subject] < -(-count // len(subjects)) and uses[given] < -(-count // len(inputs)):
-            uses.update((subject, given))
-            chosen.append(case)
-    missing = {case.given: case for case in pairs if not uses["input", case.given]}
-    return [*chosen, *missing.values()]
-
-
-def _shuffled(promise: str, seed: int) -> list[HostileCase]:
-    pairs = [HostileCase(promise, *pair, seed) for pair in PROMISES[promise].pairs()]
-    random.Random(f"{promise} {seed}").shuffle(pairs)
-    return pairs
-
-
-def _endless(queue: list[HostileCase]) -> Iterator[HostileCase]:
-    for turn in itertools.count():
-        for case in queue:
-            yield case._replace(seed=case.seed + turn)
-
-
-def _run(case: HostileCase) -> tuple[HostileCase, Outcome]:
-    return case, case.outcome()
 
 
 def attack(todo: list[HostileCase], jobs: int) -> int:
@@ -98,10 +33,10 @@ def attack(todo: list[HostileCase], jobs: int) -> int:
 
 def _outcomes(todo: list[HostileCase], jobs: int) -> Iterator[tuple[HostileCase, Outcome]]:
     if jobs == 1:
-        yield from map(_run, todo)
+        yield from map(run, todo)
         return
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=50) as pool:
-        yield from pool.imap_unordered(_run, todo, _CHUNK)
+        yield from pool.imap_unordered(run, todo, _CHUNK)
 
 
 def _print_counts(title: str, counts: Counter[tuple[str, str]]) -> None:
@@ -114,11 +49,6 @@ def _print_counts(title: str, counts: Counter[tuple[str, str]]) -> None:
         print(f"{name[:_WIDTH]:{_WIDTH}} {row}")
     totals = [sum(n for (_, v), n in counts.items() if v == verdict) for verdict in verdicts]
     print(f"{'total':{_WIDTH}} " + " ".join(f"{n:8d}" for n in (sum(totals), *totals)))
-
-
-def _single(text: str) -> HostileCase:
-    promise, subject, given, seed = (part.strip() for part in text.split(" | "))
-    return HostileCase(promise, subject, given, int(seed))
 
 
 def _arguments() -> argparse.Namespace:
@@ -135,7 +65,7 @@ def main() -> int:
     """Run what the command line asks for; the exit code is 1 if anything failed."""
     given = _arguments()
     if given.only:
-        todo = [_single(given.only)]
+        todo = [single(given.only)]
     elif given.count:
         todo = cases(given.count, given.seed, given.promise)
     else:

@@ -34,7 +34,8 @@ def any_numbers(draw: st.DrawFn) -> Matrix:
     width = 8 * np.dtype(dtype).itemsize
     numbers = st.floats(allow_nan=False, allow_infinity=False, width=width)
     X: Any = draw(arrays(dtype, shape, elements=numbers))
-    return Matrix("drawn", "any finite numbers", "allowed", lambda *_: X.copy())
+    name = f"{X.dtype} {X.tolist()}"
+    return Matrix(name, "any finite numbers", "allowed", lambda *_: X.copy())
 
 
 hostile_rows = st.one_of(kinds_of_rows(), any_numbers())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hostile.__main__ import HostileCase, sample
+from tests.hostile.cases import HostileCase, sample
 from tests.hostile.outcomes import FAILED
 from tests.hostile.promises import PROMISES
 

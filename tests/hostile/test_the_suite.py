@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import powersketch
 from powersketch.exceptions import InputError
-from tests.hostile.__main__ import cases, sample
+from tests.hostile.cases import cases, sample
 from tests.hostile.corrupt_sparse import CORRUPT
 from tests.hostile.isolation import in_child
 from tests.hostile.matrices import GOOD, MATRICES
