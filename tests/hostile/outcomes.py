@@ -12,11 +12,13 @@ from pathlib import Path
 import sklearn
 from numpy.linalg import LinAlgError
 
+import powersketch
+
 HELD, REFUSED, FAILED = "held", "refused", "failed"
 _VALUE = re.compile(r"\d|'|NaN|infinity|sparse|dtype")
 _REMEDY = re.compile(r"[;:.] ")
 _SKLEARN = str(Path(sklearn.__file__).parent)
-_PACKAGE = str(Path(__file__).parents[2] / "src")
+_PACKAGE = str(Path(powersketch.__file__).parent)
 
 
 @dataclass(frozen=True)
