@@ -46,7 +46,9 @@ def outcome_of(check: Callable[[], object], *, refusal: str = "allowed") -> Outc
         outcome = _ended(check, refusal)
     numerical = [warning for warning in caught if issubclass(warning.category, RuntimeWarning)]
     if numerical and outcome.verdict != FAILED:
-        return Outcome(FAILED, f"{numerical[0].category.__name__}: {numerical[0].message}")
+        first = numerical[0]
+        place = f"{Path(first.filename).name}:{first.lineno}"
+        return Outcome(FAILED, f"{first.category.__name__}: {first.message} ({place})")
     return outcome
 
 

@@ -86,10 +86,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         refuse_unused(self, self._unused_options())
         given = X
         X = _without_duplicates(checked_rows(X, estimator=self))
-        X = without_outliers(X)
+        ordinary = without_outliers(X)
         seed = seed_from(self.random_state)
-        size, certificate = self._chosen_size(X, seed)
-        kernel, row_map, attributes = self._prepare(X, seed, size)
+        size, certificate = self._chosen_size(X, ordinary, seed)
+        kernel, row_map, attributes = self._prepare(ordinary, seed, size)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._row_map = seed, kernel, row_map
@@ -147,6 +147,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _unused_options(self) -> dict[str, str]:
         """Return the options that the chosen method has no use for, and why, for each."""
+        if self.method == "ctr" and self.base_sketch not in ("countsketch", "osnap"):
+            why = "with method='ctr', unless base_sketch is 'countsketch' or 'osnap'"
+            return {"internal_components": why}
         if self.method != "tensorsketch":
             return {}
         why = "with method='tensorsketch', which has its own hashes and no intermediate powers"
@@ -168,8 +171,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         thread_count(self.n_jobs)
         checked_verbose(self.verbose)
 
-    def _chosen_size(self, X: Rows, seed: int) -> tuple[int, Certificate | None]:
-        """Return the number of components, and a certificate if it was measured."""
+    def _chosen_size(self, X: Rows, ordinary: Rows, seed: int) -> tuple[int, Certificate | None]:
+        """Return the number of components, and a certificate if it was measured: on all rows."""
         if self.n_components != "auto":
             return int(self.n_components), None
         # Loaded when it is first needed: most sketches are drawn without it.
@@ -181,7 +184,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         threads = thread_count(self.n_jobs)
 
         def draw(size: int) -> DrawnMap:
-            kernel, row_map, _ = self._prepare(X, seed, size)
+            kernel, row_map, _ = self._prepare(ordinary, seed, size)
             return DrawnMap(kernel, row_map, size, threads)
 
         return grown_size(

@@ -17,6 +17,7 @@ from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import StructuredNormal
 
+_LARGEST_FACTOR = 1e30
 _LONGEST = {np.dtype(np.float32): 2.0**22, np.dtype(np.float64): 2.0**51}
 
 
@@ -41,7 +42,9 @@ class FourierMap:
 
     def bind(self, rows: RowFormat) -> BoundFourierMap:
         """Make the centre ready."""
-        return BoundFourierMap(self, self.rows.centre.astype(rows.dtype))
+        # Frequencies for tiny rows may exceed float32.
+        kind = rows.dtype if self.rows.factor < _LARGEST_FACTOR else np.dtype(np.float64)
+        return BoundFourierMap(self, self.rows.centre.astype(kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,7 @@ class BoundFourierMap:
         scale, used = 1.0 / math.sqrt(frequencies.size), 2 * frequencies.size
         for part, dense in dense_parts(X):
             # The kernel does not change with the origin, and short rows have small phases.
-            centred = dense - self.centre
+            centred = dense.astype(self.centre.dtype, copy=False) - self.centre
             out[part, :used] = frequencies.fourier(centred, scale, threads=threads)
         # Phases of rows so far away have no correct digit, and all cosines may be one. Unless they
         # are equal, the kernel of such rows with any others is zero.

@@ -180,7 +180,7 @@ class GaussianSketch(FeatureMap):
                 expansion = GaussianExpansion(rows, _highest_degree(squared_norms))
             else:
                 expansion = SinglePowerExpansion(
-                    rows, _single_degree(squared_radius), float(np.max(squared_norms))
+                    rows, _single_degree(squared_radius), float(np.quantile(squared_norms, 0.9))
                 )
             options = self._sketch_options(X, size)
             maps.append(StackedMap.draw(streams.child(method), expansion, pilot, size, **options))

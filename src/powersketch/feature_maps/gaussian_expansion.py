@@ -23,7 +23,7 @@ from powersketch.feature_maps.row_checks import check_norms
 from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
 
-_BEYOND = 1.5  # times the squared radius of the pilot: such rows are outside it
+_BEYOND = 1.5  # times the squared radius of most rows of the pilot: such rows are outside it
 
 
 @dataclass(frozen=True, eq=False)

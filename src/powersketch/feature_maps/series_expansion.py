@@ -70,7 +70,8 @@ class SeriesKernel:
             inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
             gains = Scaled.of(squared_norms).power(self.homogeneity).to_float()
             gains = np.where(norms > 0, gains, 0.0)
-            values = gains * math.fsum(self.series.terms) + self.offset
+            with np.errstate(over="ignore"):  # refused below
+                values = gains * math.fsum(self.series.terms) + self.offset
         check_values(X, values)
         missing = self._missing(squared_norms, values)
         roots = np.sqrt(values)

@@ -343,7 +343,7 @@ def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
     totals = np.add.reduce([*constant, *(s for part in squares for s in part)], axis=0)
     norms = measured.norms
     largest = max(float(np.max(norms)), np.finfo(np.float64).tiny)
-    importance = capped(np.square(norms / largest)) / np.where(totals > 0, totals, 1.0)
+    importance = capped(np.square(norms / largest)) / np.where(totals > _NOTHING, totals, 1.0)
     means = [[math.fsum(importance * s) / len(norms) for s in part] for part in squares]
     first = expansion.parts[0]
     weights = np.zeros(max(first.degrees, default=1) + 1)

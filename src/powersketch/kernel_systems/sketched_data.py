@@ -61,9 +61,12 @@ def _single_precision_factor(
     """
     if is_sparse(rows) or rows.dtype != np.float32:
         return None
-    products = interruptible(lambda: rows @ rows.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = interruptible(lambda: rows @ rows.T)
     # With the products' own diagonal, that of the kernel matrix is exact for these rows.
     squares = products.diagonal()
+    if not np.isfinite(products).all():
+        return None
     matrix = kernel.from_inner_products(products, squares, squares, n_jobs=n_jobs)
     try:
         factor = CholeskyFactor(matrix, alpha=alpha, dtype=np.float32)
