@@ -23,6 +23,7 @@ from powersketch.feature_maps.row_checks import check_norms
 from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
 
+_ORDINARY_EXPONENT = 60
 _BEYOND = 1.5  # times the squared radius of most rows of the pilot: such rows are outside it
 
 
@@ -42,10 +43,20 @@ class CentredRows:
         check_norms(X, lengths)
         return lengths * lengths
 
+    @property
+    def direction(self) -> NDArray[np.float64]:
+        """The centre; one of extreme size is brought near one by a power of two."""
+        return np.ldexp(self.centre, -self._exponent)
+
     def affine(self, squared_norms: NDArray[np.float64]) -> AffineRows:
-        """Return u as multiples of x and of the centre."""
+        """Return u as multiples of x and of the direction."""
         scale = np.full(len(squared_norms), self.factor)
-        return AffineRows(scale, -scale, squared_norms)
+        return AffineRows(scale, -np.ldexp(scale, self._exponent), squared_norms)
+
+    @property
+    def _exponent(self) -> int:
+        exponent = int(np.frexp(np.max(np.abs(self.centre), initial=0.0))[1])
+        return exponent if abs(exponent) > _ORDINARY_EXPONENT else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +72,8 @@ class GaussianExpansion:
     @property
     def parts(self) -> tuple[Terms, ...]:
         """The powers of u."""
-        centre = self.rows.centre
-        return (Terms(tuple(range(1, self.highest + 1)), centre, len(centre)),)
+        direction = self.rows.direction
+        return (Terms(tuple(range(1, self.highest + 1)), direction, len(direction)),)
 
     def measure(self, X: Rows, threads: int) -> MeasuredGaussian:
         """Find the distances of the rows from the centre."""

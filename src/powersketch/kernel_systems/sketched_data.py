@@ -7,6 +7,7 @@ if it has a few times n coordinates ([SWYZ21], Lemma 4.4), and the norms are kno
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powersketch import native
 from powersketch.execution import interruptible, thread_count
@@ -61,8 +62,13 @@ def _single_precision_factor(
     """
     if is_sparse(rows) or rows.dtype != np.float32:
         return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        products = interruptible(lambda: rows @ rows.T)
+
+    def inner_products() -> NDArray[np.float32]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            products: NDArray[np.float32] = rows @ rows.T
+        return products
+
+    products = interruptible(inner_products)
     # With the products' own diagonal, that of the kernel matrix is exact for these rows.
     squares = products.diagonal()
     if not np.isfinite(products).all():

@@ -83,11 +83,19 @@ def cosines(left: Rows, right: Rows) -> Float64:
     replace the inner products, whose rounding errors would lose half of the digits.
     """
     products = inner_products(left, right)
+    for rows, columns, signs, distances in pairs_near_one(products, left, right):
+        products[rows, columns] = signs * (1.0 - 0.5 * distances)
+    return products
+
+
+def pairs_near_one(
+    products: Float64, left: Rows, right: Rows
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Float64, Float64]]:
+    """Yield rows, columns, signs and ‖x − sign · y‖² of rows of norm one with products near ±1."""
     for rows, columns in _pairs(np.abs(products) > 1.0 - _NEAR_ONE, left, right):
         signs = np.sign(products[rows, columns])
         distances = _squared_distances(left[rows], scaled_rows(right[columns], signs))
-        products[rows, columns] = signs * (1.0 - 0.5 * distances)
-    return products
+        yield rows, columns, signs, distances
 
 
 def squared_distances_of_pairs(

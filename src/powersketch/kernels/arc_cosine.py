@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from powersketch.kernels._kappa import kappa_0, kappa_1, kappa_2
 from powersketch.kernels._kernel import CosineKernel
-from powersketch.kernels._rows import Float64
+from powersketch.kernels._rows import Float64, Rows, pairs_near_one
 from powersketch.kernels.series import arc_cosine_series
 from powersketch.parameters import checked_integer, checked_positive
 
@@ -106,12 +107,30 @@ class ArcCosine(CosineKernel):
         """
         squared_norm = checked_positive("squared_norm", squared_norm)
         scale = self._scales(np.asarray(self._magnitudes(np.asarray(squared_norm))))
-        return scale * self._correlations(cosines)
+        return scale * self._correlations(cosines, self.depth)
+
+    def _products(self, left: Rows, right: Rows) -> Float64:
+        """Return the cosines; for order 0, ±(1 + angle / π) where the angle is next to nothing.
+
+        The cosine of an angle of 1e-8 is one, and further layers take roots of what is lost.
+        """
+        products = super()._products(left, right)
+        if self.order == 0:
+            for rows, columns, signs, distances in pairs_near_one(products, left, right):
+                angles = 2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(distances), 1.0))
+                products[rows, columns] = signs * (1.0 + angles / math.pi)
+        return products
 
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
         magnitudes = self._magnitudes(left)[:, np.newaxis] * self._magnitudes(right)
         values = self._scales(magnitudes)
-        values *= self._correlations(products)
+        if self.order > 0:
+            values *= self._correlations(products, self.depth)
+            return values
+        first, excess = kappa_0(products), np.abs(products) - 1.0
+        tiny = excess > 0.0
+        first[tiny] = np.where(products[tiny] > 0.0, 1.0 - excess[tiny], excess[tiny])
+        values *= self._correlations(first, self.depth - 1)
         return values
 
     def _diagonal_values(self, sizes: Float64) -> Float64:
@@ -128,9 +147,9 @@ class ArcCosine(CosineKernel):
             scales = _PEAKS[self.order] * scales ** max(self.order, 1)
         return scales
 
-    def _correlations(self, cosines: ArrayLike) -> Float64:
-        """Return k(x, y) / √(k(x, x) k(y, y)) from the cosine."""
+    def _correlations(self, cosines: ArrayLike, layers: int) -> Float64:
+        """Return the cosine of two rows after so many layers."""
         kappa, peak = _KAPPAS[self.order], _PEAKS[self.order]
-        for _ in range(self.depth):
+        for _ in range(layers):
             cosines = kappa(cosines) / peak
         return np.asarray(cosines)
