@@ -24,17 +24,21 @@ SANITIZED_TESTS := tests/native/test_bad_arguments.py tests/native/test_compiled
 # Long rows and whole estimators would take minutes more, and no other line of C++.
 SANITIZED_CHOICE := not large_rows and not entry and not entries
 
+# Threads of BLAS wait by spinning, at the expense of the tests beside them.
+ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1
+
 # The linters and the compiler can work at the same time.
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint sanitize bench clean
+.PHONY: help demo test lint sanitize hostile bench clean
 
 help:
 	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
 	@echo "make test    build, then run the linters, the tests and the documentation's examples"
 	@echo "make lint    run the linters, the type checker and the layer contract only"
 	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
+	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
 	@echo "make bench   build, then measure against other libraries and the machine's limits"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
@@ -44,7 +48,7 @@ demo: $(VENV)/.installed
 
 test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q tests
+	$(ONE_BLAS_THREAD) SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n 2 tests
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs powersketch
 	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md
 
@@ -65,7 +69,7 @@ $(NATIVE_TEST): $(addprefix build/native_tests/,tests/same_bits.o isa_baseline.o
 # Python itself has no sanitizers, so that their library has to be loaded before it.
 sanitize: $(VENV)/.installed $(SANITIZED)
 	LD_PRELOAD="$(foreach library,libasan.so libstdc++.so.6,$(shell $(CXX) -print-file-name=$(library)))" \
-	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1 \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(ONE_BLAS_THREAD) \
 	    PYTHONPATH=tests/native/sanitized POWERSKETCH_SANITIZED=$(SANITIZED) \
 	    $(BIN)/python -m pytest -q -s -k '$(SANITIZED_CHOICE)' $(SANITIZED_TESTS)
 
@@ -78,6 +82,11 @@ build/sanitized/nanobind.o: $(VENV)/.build-tools
 
 $(SANITIZED): $(SANITIZED_PARTS)
 	$(CXX) -shared -fsanitize=address,undefined -pthread $^ -o $@
+
+# About six minutes on two processors; each failure prints the command that repeats it.
+hostile: $(VENV)/.installed
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile --count 20000 --jobs 2
+	$(BIN)/python -m tests.hostile.fuzz_readers --count 105000
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py

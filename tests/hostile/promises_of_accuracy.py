@@ -137,7 +137,8 @@ class Region:
 
 def _shifted(X: Any) -> Any:
     X = X.toarray() if sp.issparse(X) else X
-    return X + 5.0 * X.std()
+    spread = 1.4826 * float(np.median(np.abs(X - np.median(X))))
+    return X + 5.0 * (spread or X.std())
 
 
 _MOVES: dict[str, Callable[[Any], Any]] = {
