@@ -26,6 +26,7 @@ _LANES = 16  # rows that the transforms process side by side
 # Coordinates of rows are at most one, so a factor is at most their number: four factors stay in
 # the range of float32.
 _FACTORS_BETWEEN_RESCALINGS = 4
+_NOISE = 64  # roundings of rows whose largest coordinates are near one
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,10 @@ class BoundComplexToReal:
         if rows.shift is not None and self.images is not None:
             for part, image in zip((real, imaginary), self.images[index], strict=True):
                 part += rows.shift[:, None] * image
+        # What is left of sums that cancel is rounding errors, which norms would make features of.
+        noise = _NOISE * np.finfo(real.dtype).eps
+        for part in (real, imaginary):
+            part *= np.abs(part) > noise
         return real, imaginary
 
     def _write_block(
