@@ -48,6 +48,11 @@ class Case:
     largest_norm: float = math.inf  # of the rows that the kernel takes
     reach: float = 3.0  # how much longer than the rows of fit others may be
 
+    def sketch_by(self, base_sketch: str) -> Any:
+        """Return a new estimator with another base sketch, if its method has use for one."""
+        unused = self.sketch()._unused_options()
+        return self.sketch() if "base_sketch" in unused else self.sketch(base_sketch=base_sketch)
+
     def sketch(self, **changes: Any) -> Any:
         """Return the sketch, not fitted."""
         return self.estimator(**{"random_state": 5, **self.parameters, **changes})

@@ -402,6 +402,7 @@ class TestThreadsAndBatches:
         Z = sketch.transform(container(X))
         assert_same_bits(sketch.transform(container(X[order])), Z[order])
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     @each_case
     @each_float
     @each_container

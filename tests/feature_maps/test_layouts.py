@@ -233,7 +233,7 @@ class TestSparse:
         X, Z = case.rows(dtype=dtype), case.features(dtype=dtype)
         base = case.parameters.get("base_sketch", "srht")  # what "auto" is if fit sees dense rows
         fitted_dense = case.fitted(dtype=dtype).transform(make(X))
-        fitted_sparse = case.sketch(base_sketch=base).fit_transform(make(X))
+        fitted_sparse = case.sketch_by(base).fit_transform(make(X))
         for features in (fitted_dense, fitted_sparse):
             assert isinstance(features, np.ndarray)
             assert features.dtype == dtype
@@ -281,5 +281,5 @@ class TestSparse:
     ) -> None:
         X = CASES[name].rows(rows, np.float64, seed, columns)
         X[np.random.default_rng(seed + 1).random(X.shape) >= density] = 0.0
-        sketch = CASES[name].sketch(base_sketch="countsketch").fit(X)
+        sketch = CASES[name].sketch_by("countsketch").fit(X)
         np.testing.assert_array_equal(sketch.transform(sp.csr_array(X)), sketch.transform(X))

@@ -311,6 +311,7 @@ class TestEveryMap:
             refusal = refusal_of(case, case.fitted(dtype=dtype), X)
             assert not refusal or (exponent > 0 and REFUSAL.search(refusal))
 
+    @pytest.mark.filterwarnings("ignore:.*gamma was set to")
     @each_case
     @each_float
     def test_any_scale(self, case: Case, dtype: Any) -> None:

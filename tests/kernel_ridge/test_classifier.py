@@ -88,6 +88,7 @@ class TestPartialFit:
         np.testing.assert_allclose(streamed.coef_, peer.coef_, rtol=0, atol=1e-8)
         np.testing.assert_array_equal(streamed.classes_, np.arange(10))
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_a_block_may_hold_one_class(self) -> None:
         X, y = digits(600)
         model = SketchedKernelRidgeClassifier(SKETCH, random_state=0)

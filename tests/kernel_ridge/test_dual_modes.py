@@ -361,6 +361,7 @@ class TestRowSketch:
         expected = KERNEL(X) @ model.dual_coef_ + y.mean()
         np.testing.assert_allclose(model.predict(X), expected, rtol=1e-10)
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     @each_weighting
     def test_coarse_features_are_reported(self, weighted: bool) -> None:
         X, y = diabetes(300)

@@ -98,6 +98,7 @@ class TestSolution:
             model = SketchedKernelRidge(alpha=alpha, random_state=0).fit(X, np.full(100, 4.0))
             np.testing.assert_allclose(model.predict(X), 4.0, rtol=1e-12)
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_of_one_row_is_its_target(self) -> None:
         model = SketchedKernelRidge(random_state=0).fit([[1.0, 2.0]], [3.0])
         np.testing.assert_allclose(model.predict([[1.0, 2.0], [5.0, -1.0]]), 3.0)
@@ -229,6 +230,7 @@ class TestEffectiveDimension:
 
 
 class TestPartialFit:
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_equals_one_fit_with_the_same_map(self) -> None:
         X, y = diabetes()
         w = weights(len(y))
@@ -370,6 +372,7 @@ class TestPredictStd:
         expected = np.sqrt(noise * np.einsum("ij,jk,ik->i", A, inverse, A))
         np.testing.assert_allclose(model.predict_std(Z), expected, rtol=1e-6)
 
+    @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_grows_away_from_the_data_to_the_prior(self) -> None:
         X, y = waves()
         model = SketchedKernelRidge(alpha=0.1, fit_intercept=False, random_state=0).fit(X, y)

@@ -176,7 +176,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         unused = super()._unused_options()
         if self.method == "random":
             unused["composition"] = unused["tail"]
-        elif self.depth == 1:
+        elif self.depth == 1 and self.composition == "layers":
             unused["composition"] = "with depth=1, which is one layer"
         return unused
 
