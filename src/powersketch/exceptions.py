@@ -20,11 +20,14 @@ class InputTypeError(TypeError):
 
 
 class OutlierWarning(UserWarning):
-    """A few rows are so far from all others that they were left out of every choice."""
+    """A few rows are so far from all others that they would decide everything.
+
+    The message names them, and says whether they were kept out of choices or spoil the result.
+    """
 
 
 class RangeWarning(UserWarning):
-    """Rows lie so far outside those seen by `fit` that their features are less accurate."""
+    """Rows are so unlike those given to `fit` that their features are less accurate."""
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
