@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.given_arrays import sound_array
+from powersketch.native import ratio_or_zero
 from powersketch.parameters import checked_positive
 from powersketch.solvers._panels import Float64, Real, exact_product, rounded_product
 
@@ -83,7 +84,7 @@ class LinearSystem:
         right = np.ldexp(right, -exponents)
         norms = column_norms(right)
         # Zero is the solution for zero.
-        inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        inverse = ratio_or_zero(1.0, norms)
         with np.errstate(over="ignore"):
             start = np.ldexp(start, -exponents) * inverse
         # Next to such a b even zero is nearer to the solution.
