@@ -35,9 +35,9 @@ from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_for, un
 from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSolution
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
-from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.solvers.dwarfing_rows import dwarfing_rows
 
 # All that a fit can leave behind: the next one of another mode must not show it.
 _FITTED = (

@@ -16,10 +16,10 @@ from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.primal import feature_blocks, features_of
 from powersketch.kernel_ridge.solutions import DualSolution
-from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 from powersketch.solvers import CholeskyFactor, conjugate_gradients
+from powersketch.solvers.dwarfing_rows import dwarfing_rows
 
 # Measured on five data sets with s from 3 to 65: at least 99 of 100 sketches keep to 1 + eps.
 _MARGIN, _SPREAD = 1.25, 4.0

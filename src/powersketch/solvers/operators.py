@@ -84,7 +84,7 @@ class KernelOperator(SymmetricOperator):
         memory_budget: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        _check_kernel(kernel)
+        check_kernel(kernel)
         alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
         budget = _checked_budget(memory_budget)
         thread_count(n_jobs)
@@ -220,7 +220,8 @@ def _checked_budget(memory_budget: int | None) -> int:
     )
 
 
-def _check_kernel(kernel: object) -> None:
+def check_kernel(kernel: object) -> None:
+    """Refuse what is not an exact kernel."""
     if not isinstance(kernel, Kernel):
         raise InputTypeError(
             f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the objects of "
