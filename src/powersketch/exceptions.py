@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 # Packages whose frames are passed over: the last two wrap `transform`, and call `fit` in pipelines
@@ -20,15 +23,39 @@ class InputTypeError(TypeError):
 
 
 class OutlierWarning(UserWarning):
-    """A few rows are so far from all others that they were left out of every choice."""
+    """A few rows are so far from all others that they would decide everything.
+
+    The message names them, and says whether they were kept out of choices or spoil the result.
+    """
 
 
 class RangeWarning(UserWarning):
-    """Rows lie so far outside those seen by `fit` that their features are less accurate."""
+    """Rows are so unlike those given to `fit` that their features are less accurate."""
+
+
+_HELD_BACK: ContextVar[tuple[type[Warning], list[str]] | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def held_back(category: type[Warning]) -> Iterator[list[str]]:
+    """Collect the messages of a category in a list, for a caller who may know more about them.
+
+    Unlike filters of warnings, it does nothing to other threads.
+    """
+    messages: list[str] = []
+    token = _HELD_BACK.set((category, messages))
+    try:
+        yield messages
+    finally:
+        _HELD_BACK.reset(token)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called the library, however deep inside it the reason was found."""
+    held = _HELD_BACK.get()
+    if held is not None and issubclass(category, held[0]):
+        held[1].append(message)
+        return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _package_of(frame) in _PASSED_OVER:
         frame, level = frame.f_back, level + 1

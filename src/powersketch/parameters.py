@@ -12,6 +12,8 @@ import numpy as np
 
 from powersketch.exceptions import InputError, InputTypeError
 
+_SMALLEST_TOLERANCE = 1e-15
+
 
 def checked_integer(
     name: str, value: object, lowest: int, highest: int | None = None, *, remedy: str = ""
@@ -49,6 +51,17 @@ def checked_fraction(name: str, value: object, *, remedy: str) -> float:
             f"{name}={number} is out of range; choose a number above 0 and below 1: {remedy}."
         )
     return number
+
+
+def checked_tolerance(tol: object) -> float:
+    """Return the relative residual to reach, or say why no solver can reach it."""
+    value = checked_positive("tol", tol, remedy="1e-6 is the default")
+    if not _SMALLEST_TOLERANCE <= value < 1.0:
+        raise InputError(
+            f"tol={value} is out of range; choose a relative residual from {_SMALLEST_TOLERANCE}, "
+            "the least that double precision allows, to below 1."
+        )
+    return value
 
 
 def checked_non_negative(

@@ -106,6 +106,15 @@ def test_strange_rows_among_others_are_named() -> None:
         sketch.transform(Y[17:18])
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-170, 1.0, 1e170])
+def test_kernels_of_directions_take_strange_rows_of_any_size(scale: float) -> None:
+    """Features and warnings are those of the same directions."""
+    X = 0.05 * data("normal") + 1.0
+    sketch = ArcCosineSketch(0, n_components=64, expansion="mean", random_state=0).fit(X)
+    Y = 2.0 ** round(np.log2(scale)) * data("normal", 20)
+    assert error_and_warnings(sketch, Y) == error_and_warnings(sketch, data("normal", 20))
+
+
 def test_maps_that_do_not_look_at_the_data_have_no_range() -> None:
     X = data("normal")
     for sketch in (

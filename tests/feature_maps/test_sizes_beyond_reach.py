@@ -48,14 +48,14 @@ def test_longer_powers_than_an_index_can_tell_apart(estimator: Any, length: int)
     ],
     ids=str,
 )
-def test_more_than_the_memory_of_the_machine(
+def test_more_than_the_memory_that_is_available(
     columns: int, sketch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("powersketch.execution.memory.machine_memory", lambda: 2**20)
+    monkeypatch.setattr("powersketch.execution.memory.available_memory", lambda: 2**20)
     drawn: list[int] = []
     for name in ("permutation", "normal", "signs"):
         monkeypatch.setattr(RandomStreams, name, _counting(getattr(RandomStreams, name), drawn))
-    with pytest.raises(InputError, match=r"takes at least .* GiB of memory, and this machine has"):
+    with pytest.raises(InputError, match=r"takes at least .* GiB of memory, and .* are available"):
         sketch.set_params(random_state=0).fit(np.ones((4, columns)))
     assert max(drawn, default=0) <= 128, "much was drawn before the size was looked at"
 

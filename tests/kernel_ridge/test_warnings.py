@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from powersketch import kernels
+from powersketch import GaussianSketch, kernels
 from powersketch.kernel_ridge import (
     CoarseSketchWarning,
     RegularisationWarning,
@@ -81,3 +81,13 @@ def test_it_does_so_where_blocks_are_solved_later() -> None:
         with pytest.warns(RegularisationWarning) as caught:
             ask(X)
         assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_the_first_row_is_not_looked_at_on_its_own() -> None:
+    """Among 500 rows, one that is somewhat further away does no harm to any feature."""
+    X = 0.3 * np.random.default_rng(0).standard_normal((501, 5))
+    X[0] *= 10.0
+    sketch = GaussianSketch(0.5, n_components=200, method="power", random_state=0)
+    model = SketchedKernelRidge(sketch, alpha=1e-3).fit(X[1:], X[1:, 0])
+    model.sketch_.transform(X)
+    model.predict(X)

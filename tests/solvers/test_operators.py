@@ -43,6 +43,16 @@ def test_the_budget_decides_what_is_stored(
         assert operator.matrix.shape == (_N, _N)
 
 
+@pytest.mark.parametrize(
+    ("available", "stored"), [(2 * _FULL, "float64"), (2 * _FULL - 2, "nothing")]
+)
+def test_the_default_budget_is_half_of_what_is_available(
+    available: int, stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersketch.solvers.operators.available_memory", lambda: available)
+    assert KernelOperator(Gaussian(), rows(_N)).stored == stored
+
+
 @each_kernel
 @pytest.mark.parametrize("budget", [None, 0])
 @pytest.mark.parametrize("shape", [(_N,), (_N, 1), (_N, 3)])

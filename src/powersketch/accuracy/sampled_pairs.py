@@ -97,14 +97,13 @@ class PairErrors:
         with np.errstate(over="ignore", invalid="ignore"):
             scale = _scale(exact)
             exact /= scale
-            scaled = Z / math.sqrt(scale)
-            errors = interruptible(lambda: _gram(scaled))
+            errors = interruptible(lambda: _gram(Z, scale))
             errors -= exact
             np.fill_diagonal(errors, 0.0)
             diagonal_scale = _scale(diagonal)
             diagonal /= diagonal_scale
-            Z = Z / math.sqrt(diagonal_scale)
-            own_errors = np.einsum("ij,ij->i", Z, Z) - diagonal
+            scaled = Z / math.sqrt(diagonal_scale)
+            own_errors = np.einsum("ij,ij->i", scaled, scaled) - diagonal
         return cls(sample, exact, errors, scale, diagonal, own_errors, diagonal_scale)
 
     def frobenius(self, confidence: float) -> Interval:
@@ -246,10 +245,12 @@ def sample_rows(components: int) -> int:
     return min(SAMPLE_ROWS, max(_FEATURES_OF_SAMPLE // max(components, 1), _FEWEST_ROWS))
 
 
-def _gram(Z: Float64) -> Float64:
+def _gram(Z: Float64, scale: float) -> Float64:
+    """Return Z Zᵀ / scale."""
     # Said again, because another thread has settings of its own.
     with np.errstate(over="ignore", invalid="ignore"):
-        return Z @ Z.T
+        scaled = Z / math.sqrt(scale)
+        return scaled @ scaled.T
 
 
 def _scale(entries: Float64) -> float:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from powersketch.cli.sparse_archives import sparse_matrix
 from powersketch.comparison.units import bytes_text
+from powersketch.execution import available_memory
 from powersketch.native import Rows
-from powersketch.solvers._memory import available_memory
 
 # Shape, whether columns come first, and the type of the entries.
 Header = tuple[tuple[int, ...], bool, np.dtype[Any]]

@@ -10,8 +10,8 @@ import numpy as np
 from powersketch.cli.columns import shortened, target_column
 from powersketch.comparison.units import bytes_text
 from powersketch.exceptions import InputError
+from powersketch.execution import available_memory
 from powersketch.native import Rows
-from powersketch.solvers._memory import available_memory
 
 _BYTES_OF_NUMBER = 8
 

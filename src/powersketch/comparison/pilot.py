@@ -14,10 +14,9 @@ from powersketch.accuracy.spectral import check_alpha_is_felt
 from powersketch.comparison.results import ExactKernel
 from powersketch.comparison.units import bytes_text
 from powersketch.exceptions import InputError
-from powersketch.execution import interruptible
+from powersketch.execution import available_memory, interruptible
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams
-from powersketch.solvers._memory import available_memory
 
 FEWEST_ROWS = 4
 _SPECTRUM_ROWS = 512

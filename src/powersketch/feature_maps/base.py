@@ -68,6 +68,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         With ``n_components="auto"`` sketches of several sizes are measured on up to 1000 rows, and
         the one to be kept on up to 2000 others.
 
+        An OutlierWarning names rows that are absurdly far from all others, such as fill values:
+        they do not count in these choices. With "auto", it also says where a few rows decide the
+        error, so that nothing can be promised for further rows.
+
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
@@ -105,6 +109,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def transform(self, X: Any) -> Real:
         """Return the features of every row.
+
+        A RangeWarning says that rows are so unlike those given to `fit` that their features are
+        clearly less accurate than those of a map which does not look at the data; the remedy is in
+        its message. Features of single rows, which nothing can be measured on, may be fine.
 
         Parameters
         ----------

@@ -46,14 +46,14 @@ class CentredRows:
     @property
     def direction(self) -> NDArray[np.float64]:
         """The centre; one of extreme size is brought near one by a power of two."""
-        return np.ldexp(self.centre, -self._exponent)
+        return np.ldexp(self.centre, -self._exponent) if self._exponent else self.centre
 
     def affine(self, squared_norms: NDArray[np.float64]) -> AffineRows:
         """Return u as multiples of x and of the direction."""
         scale = np.full(len(squared_norms), self.factor)
         return AffineRows(scale, -np.ldexp(scale, self._exponent), squared_norms)
 
-    @property
+    @functools.cached_property
     def _exponent(self) -> int:
         exponent = int(np.frexp(np.max(np.abs(self.centre), initial=0.0))[1])
         return exponent if abs(exponent) > _ORDINARY_EXPONENT else 0

@@ -19,7 +19,7 @@ import numpy as np
 
 from powersketch import native
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.powers import RowFormat
 from powersketch.sketches import TensorSRHT
 
@@ -108,7 +108,7 @@ def _rescale(products: Real, left: Real, right: Real, threads: int) -> None:
     """Set the norm of every product to the product of the norms."""
     norms = [np.sqrt(_squares(rows, threads)) for rows in (left, right, products)]
     wanted, present = norms[0] * norms[1], norms[2]
-    factor = np.divide(wanted, present, out=np.zeros_like(present), where=present > 0)
+    factor = ratio_or_zero(wanted, present)
     products *= factor.astype(products.dtype)[:, None]
 
 

@@ -19,7 +19,7 @@ from powersketch.feature_maps.base import resolved_gamma
 from powersketch.feature_maps.kernel_columns import precise_diagonal
 from powersketch.feature_maps.leverage_scores import SCORES
 from powersketch.feature_maps.nystroem_features import NystroemFeatures, workers
-from powersketch.feature_maps.outliers import outlying, without_outliers
+from powersketch.feature_maps.outliers import absurd_rows, outlying, without_rows
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.native import Real, Rows, is_sparse
@@ -57,8 +57,8 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     kernel : powersketch.kernels.Kernel or None, default=None
         The kernel, with its parameters. None is the Gaussian kernel with
-        gamma = 1 / (n_features · variance of X), up to 1 % of the rows left out, with a warning, if
-        their entries are more than 300 times as large as usual.
+        gamma = 1 / (n_features · variance of X). Rows that are more than 300 times as far from the
+        centre as is typical do not count in it, with an OutlierWarning.
     n_components : int or "auto", default=100
         Number of landmarks and of features. Where X has fewer rows, all of them are landmarks,
         with a warning, and Z Zᵀ = K but for the jitter. "auto" takes about as few as it needs for
@@ -183,8 +183,10 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         given = X
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
-        ordinary = without_outliers(X)
-        kernel = Gaussian(_scale_gamma(ordinary)) if self.kernel is None else self.kernel
+        absurd = absurd_rows(X)
+        kernel = self.kernel
+        if kernel is None:
+            kernel = Gaussian(_scale_gamma(without_rows(X, absurd)))
         threads = workers(thread_count(self.n_jobs))
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):

@@ -31,9 +31,13 @@ _LARGEST_SHARE_OF_FEW = 4  # rows' worth
 
 
 def without_outliers(X: Rows) -> Rows:
-    """Return the rows that choices are made from: all but those with absurd values."""
-    absurd = absurd_rows(X)
-    return X[np.delete(np.arange(X.shape[0]), absurd)] if absurd.size else X
+    """Return the rows that choices are made from: all but the absurd ones, of which it warns."""
+    return without_rows(X, absurd_rows(X))
+
+
+def without_rows(X: Rows, left_out: NDArray[np.intp]) -> Rows:
+    """Return the other rows; X itself, and no copy, if none is left out."""
+    return X[np.delete(np.arange(X.shape[0]), left_out)] if left_out.size else X
 
 
 def absurd_rows(X: Rows) -> NDArray[np.intp]:
@@ -103,8 +107,8 @@ def _text(rows: NDArray[np.intp], ratios: Vector) -> str:
     named = ", ".join(f"row {row} ({ratios[row]:.3g} times)" for row in rows[:_MOST_NAMED].tolist())
     more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return (
-        f"X has {len(rows)} row(s) absurdly far from the centre, in terms of what is typical here: "
-        f"{named}{more}. They were left out of every choice made by fit, so that the features of "
-        "all other rows are as good as without them. Remove or correct such rows; impute fill "
-        "values."
+        f"X has {len(rows)} row(s) absurdly far from the centre, compared with the typical "
+        f"distance: {named}{more}. They do not count where fit makes a choice for all rows, so "
+        "that the features of all others are as good as without them. Remove or correct such "
+        "rows; impute fill values."
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.feature_maps.row_maps import OUT_OF_RANGE, UNUSUAL, WITHOUT_SERIES, RowMap
 from powersketch.feature_maps.selection import features_of_few
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 
 _WORSE = 1.3  # a little less than what users are promised: only some rows are measured
 _FEWEST_MEASURED, _MOST_MEASURED = 8, 64
@@ -69,7 +69,7 @@ def _measured_errors(
     # As they are, and all of norm one: the former is what users measure, the latter what they mean.
     scales = (
         np.full_like(norms, 1.0 / root),
-        np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0),
+        ratio_or_zero(1.0, norms),
     )
     pairs = [_errors(features, K, scale[:, None], len(first)) for scale in scales]
     return max(pairs, key=lambda pair: pair[0] / max(pair[1], np.finfo(np.float64).tiny))

@@ -41,8 +41,9 @@ class ScaleFreeMap:
 
     @property
     def safe(self) -> RowMap | None:
-        """The inner map's."""
-        return getattr(self.inner, "safe", None)
+        """The inner map's, for rows of any size as well."""
+        safe = getattr(self.inner, "safe", None)
+        return None if safe is None else ScaleFreeMap(safe)
 
     def bind(self, rows: RowFormat) -> BoundScaleFreeMap:
         """Make the inner map ready for rows of one format."""

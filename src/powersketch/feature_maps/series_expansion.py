@@ -28,7 +28,7 @@ from powersketch.feature_maps.finite_series import FiniteSeries, horner
 from powersketch.feature_maps.mean_direction import Geometry, MeanDirection
 from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.row_checks import check_norms, check_values
-from powersketch.native import Rows
+from powersketch.native import Rows, ratio_or_zero
 from powersketch.powers import Scaled, ascending_powers
 
 Vector = NDArray[np.float64]
@@ -67,7 +67,7 @@ class SeriesKernel:
                 values = self.series.value(squared_norms) + self.offset
         else:
             norms = np.sqrt(squared_norms)
-            inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+            inverse = ratio_or_zero(1.0, norms)
             gains = Scaled.of(squared_norms).power(self.homogeneity).to_float()
             gains = np.where(norms > 0, gains, 0.0)
             with np.errstate(over="ignore"):  # refused below
@@ -75,7 +75,7 @@ class SeriesKernel:
         check_values(X, values)
         missing = self._missing(squared_norms, values)
         roots = np.sqrt(values)
-        unit = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+        unit = ratio_or_zero(1.0, roots)
         lengths = squared_norms * inverse * inverse
         offset_share = math.sqrt(self.offset) * unit
         return RowValues(inverse, lengths, roots, np.sqrt(gains) * unit, offset_share, missing)

@@ -19,7 +19,7 @@ from powersketch.feature_maps.outliers import capped
 from powersketch.feature_maps.row_maps import WITHOUT_SERIES, RowMap, Strangeness, overflow_error
 from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.feature_maps.vanished import restore_vanished
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.powers import (
     POWER_METHODS,
     BoundPowers,
@@ -211,7 +211,7 @@ class StackedMap:
         factors = {}
         for terms in self.sketched:
             norms = np.sqrt(measured.rows(terms.part).squared_norms)
-            inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+            inverse = ratio_or_zero(1.0, norms)
             undo = Scaled.of(inverse).times_power_of_two(shifts[terms.part])
             for degree in terms.degrees:
                 literal = Scaled.of(np.array(terms.chain.literal_factor(degree)))
@@ -325,7 +325,7 @@ def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
         affine += rows.shift[:, None] * terms.direction
     squares, _ = native.row_moments(affine, np.zeros(affine.shape[1]), threads=threads)
     norms = np.sqrt(squares)
-    affine *= np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
+    affine *= ratio_or_zero(1.0, norms)[:, None]
     return affine
 
 

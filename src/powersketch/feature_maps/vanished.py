@@ -22,12 +22,10 @@ def restore_vanished(X: Rows, block: Real, norms: NDArray[np.float64], seed: int
 
     `seed` tells the blocks of a map apart.
     """
-    if not block.shape[1]:
+    if not block.shape[1] or block[:, 0].all():
         return
     smallest = float(np.finfo(block.dtype).tiny) * block.shape[1]
     suspects = np.flatnonzero((block[:, 0] == 0) & (norms > smallest))
-    if not len(suspects):
-        return
     for row in suspects[~block[suspects].any(axis=1)].tolist():
         block[row] = norms[row] * random_direction(X, row, seed, block.shape[1])
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.exceptions import InputError, OutlierWarning, warn_user
+from powersketch.exceptions import InputError, OutlierWarning, held_back, warn_user
 from powersketch.execution import Progress
 from powersketch.given_arrays import REAL_ROWS, sound_array
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
@@ -35,9 +35,9 @@ from powersketch.kernel_ridge.sketch_parameter import exact_kernel, rows_for, un
 from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSolution
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
-from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.solvers.dwarfing_rows import dwarfing_rows
 
 # All that a fit can leave behind: the next one of another mode must not show it.
 _FITTED = (
@@ -208,8 +208,11 @@ class SketchedRidge(RidgeSettings):
             feature_map, choice = self._chosen_map(feature_map, rows, seed)
             limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
             attributes = {"choice_": choice, "_block_bytes": limit}
-        feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
-        _warn_of_dwarfing_rows(feature_map, rows)
+        with held_back(OutlierWarning) as outliers:
+            feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
+        if not _warn_of_dwarfing_rows(feature_map, rows):
+            for message in outliers:
+                warn_user(message, OutlierWarning)
         attributes["_map_settings"] = self._settings_of_map()
         return {"sketch_": feature_map, **attributes}
 
@@ -330,15 +333,16 @@ class SketchedRidge(RidgeSettings):
         self.__dict__.update(attributes)
 
 
-def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> None:
-    """Name rows that decide the whole solution because the kernel is so large there."""
+def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> bool:
+    """Name rows that decide the whole solution because the kernel is so large there, if any."""
     kernel = getattr(feature_map, "kernel_", None)
     if not isinstance(kernel, Kernel):
-        return
+        return False
     diagonal = kernel.diagonal(rows.X).astype(np.float64)
     cause = dwarfing_rows(diagonal, rows.numbers)
     if cause is not None:
         warn_user(f"{cause}.", OutlierWarning)
+    return cause is not None
 
 
 def in_dtype_of_rows(values: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:

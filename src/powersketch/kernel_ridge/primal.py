@@ -12,6 +12,8 @@ from scipy import sparse
 
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
+from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES, row_blocks
 from powersketch.kernel_ridge.factored_path import factored_path, factors_are_cheaper
 from powersketch.kernel_ridge.regularisation_path import (
@@ -85,7 +87,18 @@ def feature_blocks(
 
 def map_blocks(feature_map: Any, X: Any, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
     """Yield slices of the rows of which a block of features is to be made."""
-    return row_blocks(X.shape[0], features_of(feature_map, X[:1]).shape[1], block_bytes)
+    return row_blocks(X.shape[0], _feature_count(feature_map, X), block_bytes)
+
+
+def _feature_count(feature_map: Any, X: Any) -> int:
+    """Return how many features a row has.
+
+    Maps of others tell by the features of one row. Those of this package might warn of such a row,
+    which they cannot compare with others.
+    """
+    if isinstance(feature_map, FeatureMap | LeverageNystroem):
+        return feature_map.n_components_
+    return int(features_of(feature_map, X[:1]).shape[1])
 
 
 def primal_solution(

@@ -14,12 +14,12 @@ from powersketch.accuracy import statistical_dimension
 from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual_system import DualSystem
-from powersketch.kernel_ridge.primal import feature_blocks, features_of
+from powersketch.kernel_ridge.primal import feature_blocks
 from powersketch.kernel_ridge.solutions import DualSolution
-from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 from powersketch.solvers import CholeskyFactor, conjugate_gradients
+from powersketch.solvers.dwarfing_rows import dwarfing_rows
 
 # Measured on five data sets with s from 3 to 65: at least 99 of 100 sketches keep to 1 + eps.
 _MARGIN, _SPREAD = 1.25, 4.0
@@ -112,11 +112,11 @@ def _feature_columns(
 ) -> NDArray[Any]:
     """Return Zᵀ, a row for every feature, as S works along the rows of an array."""
     rows = system.rows
-    first = features_of(feature_map, rows.X[:1])
-    columns = np.empty((first.shape[1], rows.count), first.dtype)
     progress = Progress("row sketch", rows.count, verbose)
-    start = 0
+    columns, start = np.empty((0, rows.count)), 0
     for Z, _, _ in feature_blocks(feature_map, rows, progress):
+        if not start:
+            columns = np.empty((Z.shape[1], rows.count), Z.dtype)
         part = slice(start, start + Z.shape[0])
         columns[:, part] = Z.T * roots[part]
         start = part.stop

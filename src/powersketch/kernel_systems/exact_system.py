@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 from powersketch.exceptions import InputError
-from powersketch.kernel_systems.dwarfing_rows import dwarfing_rows
 from powersketch.kernel_systems.preconditioner import STRATEGIES
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.solvers import (
@@ -16,6 +15,7 @@ from powersketch.solvers import (
     conjugate_gradients,
     preconditioned_gradient,
 )
+from powersketch.solvers.dwarfing_rows import dwarfing_rows
 
 EXACT_PRECONDITIONERS = ("auto", "cholesky", "none", *STRATEGIES)
 # Up to here, factoring the matrix takes less time than the steps that it saves.

@@ -10,11 +10,9 @@ from scipy import sparse
 
 from powersketch import given_arrays
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.kernels import Kernel
 from powersketch.native import Rows, is_sparse
-from powersketch.parameters import checked_non_negative, checked_positive
+from powersketch.parameters import checked_non_negative
 
-_SMALLEST_TOLERANCE = 1e-15
 _LARGEST_ALPHA = 1e300
 
 
@@ -25,15 +23,6 @@ def checked_rows(X: Any) -> Rows:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def check_kernel(kernel: object) -> None:
-    """Refuse what is not an exact kernel."""
-    if not isinstance(kernel, Kernel):
-        raise InputTypeError(
-            f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the objects of "
-            "powersketch.kernels: use Gaussian(), for example."
-        )
 
 
 def checked_alpha(alpha: object) -> float:
@@ -52,17 +41,6 @@ def check_representable(alpha: float) -> None:
             f"alpha={alpha:g} is out of range; choose at most {_LARGEST_ALPHA:g}, as sums of it "
             "overflow: the solution is zero for far smaller ones."
         )
-
-
-def checked_tolerance(tol: object) -> float:
-    """Return the relative residual to reach, or say why no solver can reach it."""
-    value = checked_positive("tol", tol, remedy="1e-6 is the default")
-    if not _SMALLEST_TOLERANCE <= value < 1.0:
-        raise InputError(
-            f"tol={value} is out of range; choose a relative residual from {_SMALLEST_TOLERANCE}, "
-            "the least that double precision allows, to below 1."
-        )
-    return value
 
 
 def checked_targets(y: Any, rows: int) -> NDArray[np.float64]:

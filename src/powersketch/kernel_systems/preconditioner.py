@@ -13,7 +13,7 @@ from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernel_systems.feature_factor import feature_approximation, fitted_map
-from powersketch.kernel_systems.inputs import check_kernel, checked_alpha, checked_rows
+from powersketch.kernel_systems.inputs import checked_alpha, checked_rows
 from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
 from powersketch.kernel_systems.sketched_data import row_length, sketched_data
 from powersketch.kernels import Kernel
@@ -26,6 +26,7 @@ from powersketch.parameters import (
 )
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.solvers import LowRankInverse, TriangularFactor
+from powersketch.solvers.operators import check_kernel
 
 __all__ = ["STRATEGIES", "SketchPreconditioner"]
 

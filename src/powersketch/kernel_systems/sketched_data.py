@@ -14,7 +14,7 @@ from powersketch.execution import interruptible, thread_count
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernel_systems.centring import shifted, useful_shift
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import OSNAP, SRHT
 from powersketch.solvers import CholeskyFactor
@@ -116,7 +116,7 @@ def compressed_rows(
 def _set_norms(rows: Real, norms: Real) -> None:
     """Scale every row to its norm, in place; a row that vanished stays zero."""
     own = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    factors = np.divide(norms, own, out=np.zeros_like(own), where=own > 0.0)
+    factors = ratio_or_zero(norms, own)
     rows *= factors[:, np.newaxis].astype(rows.dtype)
 
 

@@ -12,11 +12,9 @@ from powersketch.exceptions import InputTypeError
 from powersketch.execution import thread_count
 from powersketch.kernel_systems.exact_system import EXACT_PRECONDITIONERS, solve_exact
 from powersketch.kernel_systems.inputs import (
-    check_kernel,
     checked_alpha,
     checked_rows,
     checked_targets,
-    checked_tolerance,
 )
 from powersketch.kernel_systems.preconditioner import STRATEGIES
 from powersketch.kernel_systems.problem import KernelProblem
@@ -26,12 +24,14 @@ from powersketch.kernels import Kernel
 from powersketch.native import Rows
 from powersketch.parameters import (
     checked_integer,
+    checked_tolerance,
     checked_verbose,
     one_of,
     refuse_unless_default,
 )
 from powersketch.random_streams import seed_from
 from powersketch.solvers import SolverResult, warn_if_not_converged
+from powersketch.solvers.operators import check_kernel
 
 __all__ = ["solve_kernel_system"]
 

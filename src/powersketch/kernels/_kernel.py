@@ -27,6 +27,7 @@ from powersketch.kernels._rows import (
     squared_norms,
     unit_rows,
 )
+from powersketch.native import ratio_or_zero
 from powersketch.parameters import checked_integer
 
 if TYPE_CHECKING:
@@ -397,7 +398,7 @@ class CosineKernel(Kernel):
     ) -> tuple[Float64, Float64, Float64]:
         norms = np.sqrt(left), np.sqrt(right)
         scales = np.outer(*norms)
-        quotients = np.divide(products, scales, out=np.zeros_like(products), where=scales > 0.0)
+        quotients = ratio_or_zero(products, scales)
         return np.clip(quotients, -1.0, 1.0), *norms
 
 

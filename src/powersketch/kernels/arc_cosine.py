@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from powersketch.kernels._kappa import kappa_0, kappa_1, kappa_2
 from powersketch.kernels._kernel import CosineKernel
-from powersketch.kernels._rows import Float64, Rows, pairs_near_one
+from powersketch.kernels._rows import Float64, Rows, inner_products, pairs_near_one
 from powersketch.kernels.series import arc_cosine_series
 from powersketch.parameters import checked_integer, checked_positive
 
@@ -114,11 +114,12 @@ class ArcCosine(CosineKernel):
 
         The cosine of an angle of 1e-8 is one, and further layers take roots of what is lost.
         """
-        products = super()._products(left, right)
-        if self.order == 0:
-            for rows, columns, signs, distances in pairs_near_one(products, left, right):
-                angles = 2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(distances), 1.0))
-                products[rows, columns] = signs * (1.0 + angles / math.pi)
+        if self.order > 0:
+            return super()._products(left, right)
+        products = inner_products(left, right)
+        for rows, columns, signs, distances in pairs_near_one(products, left, right):
+            angles = 2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(distances), 1.0))
+            products[rows, columns] = signs * (1.0 + angles / math.pi)
         return products
 
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:

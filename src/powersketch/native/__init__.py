@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from powersketch.native.medians import median_row
+from powersketch.native.ratios import ratio_or_zero
 from powersketch.native.specs import (
     LARGEST_LENGTH,
     ChainSpec,
@@ -85,6 +86,7 @@ __all__ = [
     "orthogonal_scale",
     "padded_length",
     "product",
+    "ratio_or_zero",
     "row_moments",
     "row_structure",
     "scatter",

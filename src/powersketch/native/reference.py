@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.native.fixed_order import dense_rows, scatter, sine, sum_by_eights
+from powersketch.native.ratios import ratio_or_zero
 from powersketch.native.reference_convolution import convolve
 from powersketch.native.reference_exponential import gaussian_values
 from powersketch.native.reference_tensor_sketch import make_tensor_sketch
@@ -152,10 +153,6 @@ class _Register:
         self.norms = np.sqrt(squares.astype(np.float64))
 
 
-def _inverse_or_zero(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-
-
 class ReferenceChain:
     """Algorithm 1 as a straight-line program, one step after the other on all rows."""
 
@@ -211,7 +208,7 @@ class ReferenceChain:
         first = transforms[0][:, pair.first[:size] % transforms[0].shape[1]]
         second = transforms[1][:, pair.second[:size] % transforms[1].shape[1]]
         norms = left.norms * right.norms
-        scale = _inverse_or_zero(np.sqrt(float(pair.length)) * norms).astype(self._dtype)
+        scale = ratio_or_zero(1.0, np.sqrt(float(pair.length)) * norms).astype(self._dtype)
         values = np.zeros((len(first), pair.length), dtype=self._dtype)
         values[:, :size] = first * second * scale[:, None]
         return _Register(values, size, left.track * right.track * norms)
@@ -221,7 +218,7 @@ class ReferenceChain:
     ) -> tuple[Real, bool]:
         norms = np.sqrt(sum_by_eights(values * values).astype(np.float64))
         if self._spec.preserve_norms:
-            factor = np.divide(scales, norms, out=np.zeros_like(scales), where=norms > 0)
+            factor = ratio_or_zero(scales, norms)
         else:
             factor = np.where(norms > 0, scales * register.track, 0.0)
         sizes = np.abs(factor) * np.maximum(norms, 1.0)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from powersketch.native.fixed_order import dense_rows, scatter, sum_by_eights
 from powersketch.native.fourier_steps import Complex
 from powersketch.native.fourier_tables import fourier_tables
+from powersketch.native.ratios import ratio_or_zero
 from powersketch.native.reference_convolution import (
     from_real_spectrum,
     halved,
@@ -113,7 +114,7 @@ class ReferenceTensorSketch:
     ) -> tuple[Real, bool]:
         norms = np.sqrt(sum_by_eights(values * values).astype(np.float64))
         if self._spec.preserve_norms:
-            factor = np.divide(scales, norms, out=np.zeros_like(scales), where=norms > 0)
+            factor = ratio_or_zero(scales, norms)
         else:
             exponents = np.clip(exponents, -_EXPONENT_LIMIT, _EXPONENT_LIMIT)
             with np.errstate(over="ignore", under="ignore"):

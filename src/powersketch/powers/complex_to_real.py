@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powersketch import native
 from powersketch.execution import ordered_map
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import Slice
 from powersketch.powers.scaled_numbers import Scaled
@@ -220,7 +220,7 @@ class BoundComplexToReal:
         squares, _ = native.row_moments(values, np.zeros(output.size))
         norms = np.sqrt(squares)
         if self.sketch.preserve_norms:
-            scaling = np.divide(scales, norms, out=np.zeros_like(norms), where=norms > 0)
+            scaling = ratio_or_zero(scales, norms)
         else:
             scaled = Scaled.of(scales).times_power_of_two(track + exponent).to_float()
             scaling = np.where(norms > 0, scaled, 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import native
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.parameters import checked_integer
 from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import Slice
@@ -259,7 +259,7 @@ class _Evaluation:
         where norms are preserved, it is therefore enough that features get the exact one.
         """
         values, norms = power.values, self._norms(power.values)
-        values *= _ratio_or_zero(np.ones_like(norms), norms).astype(values.dtype)[:, None]
+        values *= ratio_or_zero(np.ones_like(norms), norms).astype(values.dtype)[:, None]
         return _Power(values, power.track * norms)
 
     def _norms(self, values: Real) -> Vector:
@@ -271,14 +271,10 @@ class _Evaluation:
         values = power.values
         norms = self._norms(values)
         if self.bound.sketch.preserve_norms:
-            factor = _ratio_or_zero(scales, norms)
+            factor = ratio_or_zero(scales, norms)
         else:
             factor = np.where(norms > 0, scales * power.track, 0.0)
         sizes = np.abs(factor) * np.maximum(norms, 1.0)
         np.multiply(values, factor.astype(out.dtype)[:, None], out=out[:, : values.shape[1]])
         out[:, values.shape[1] :] = 0  # a row may be shorter than the features of degree 1
         return bool(np.all(sizes <= np.finfo(out.dtype).max))
-
-
-def _ratio_or_zero(numerator: Vector, denominator: Vector) -> Vector:
-    return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)

@@ -3,7 +3,7 @@
 from typing import Protocol, Self
 
 from powersketch.exceptions import InputError
-from powersketch.execution import check_fits_machine
+from powersketch.execution import check_fits_memory
 from powersketch.native import LARGEST_LENGTH, Real, Rows
 from powersketch.random_streams import RandomStreams
 
@@ -63,7 +63,7 @@ def check_sizes(kind: str, inputs: int, size: int, drawn: int = 0) -> None:
             f"{kind} would have {size} outputs; allowed are at most {LARGEST_LENGTH}: "
             f"{_FEWER_COMPONENTS}."
         )
-    check_fits_machine(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
+    check_fits_memory(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
 
 
 def check_columns(kind: str, given: int, columns: int) -> None:

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import cholesky_in_place
+from powersketch.solvers.dwarfing_rows import dwarfing
 
 # With this much of the mean diagonal added, the factor would no longer resemble the matrix.
 _LARGEST_JITTER = 0.1
 _WIDTH = 512
 # Of the pivots. Beyond it, rounding errors of float32 are as large as the smallest eigenvalues.
 _LARGEST_SPREAD_OF_FLOAT32 = 1e6
-# An entry of the diagonal so many times the median leaves no digits for the others.
-_DWARFING = 1e10
 
 
 def check_square(matrix: NDArray[Any]) -> None:
@@ -72,12 +71,12 @@ def float64_factor(
 
 
 def _remedy(diagonal: NDArray[np.float64]) -> str:
-    row, median = int(diagonal.argmax()), float(np.median(diagonal))
-    if median <= 0.0 or diagonal[row] <= _DWARFING * median:
+    found, median = dwarfing(diagonal)
+    if not found.size:
         return "use a larger alpha"
     return (
-        f"row {row} has {diagonal[row]:.3g} there, and the median is {median:.3g}; remove or "
-        "rescale such rows"
+        f"row {found[0]} has {diagonal[found[0]]:.3g} there, and the median is "
+        f"{median:.3g}; remove or rescale such rows"
     )
 
 

@@ -13,14 +13,12 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.given_arrays import sound_array
-from powersketch.parameters import checked_positive
+from powersketch.native import ratio_or_zero
 from powersketch.solvers._panels import Float64, Real, exact_product, rounded_product
 
 # From (n, t) vectors to (n, t) vectors.
 BlockFunction: TypeAlias = Callable[[Float64], Float64]
 Exponents: TypeAlias = NDArray[np.int32]
-
-_SMALLEST_TOLERANCE = 1e-15
 
 
 class _MatrixOperator(LinearOperator):
@@ -83,7 +81,7 @@ class LinearSystem:
         right = np.ldexp(right, -exponents)
         norms = column_norms(right)
         # Zero is the solution for zero.
-        inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        inverse = ratio_or_zero(1.0, norms)
         with np.errstate(over="ignore"):
             start = np.ldexp(start, -exponents) * inverse
         # Next to such a b even zero is nearer to the solution.
@@ -151,17 +149,6 @@ def described(thing: Any) -> str:
     if hasattr(thing, "describe"):
         return str(thing.describe())
     return str(getattr(thing, "__name__", type(thing).__name__))
-
-
-def checked_tolerance(tol: float) -> float:
-    """Return the tolerance, or say why no solver can reach it."""
-    value = checked_positive("tol", tol, remedy="1e-6 is the default")
-    if not _SMALLEST_TOLERANCE <= value < 1.0:
-        raise InputError(
-            f"tol={value} is out of range; choose a relative residual from {_SMALLEST_TOLERANCE}, "
-            "the least that double precision allows, to below 1."
-        )
-    return value
 
 
 def column_norms(V: Float64) -> Float64:

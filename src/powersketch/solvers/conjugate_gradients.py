@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.parameters import checked_integer, checked_verbose
+from powersketch.parameters import checked_integer, checked_tolerance, checked_verbose
 from powersketch.solvers._outcome import larger_alpha, solver_result
 from powersketch.solvers._panels import Float64
 from powersketch.solvers._refinement import (
@@ -23,7 +23,6 @@ from powersketch.solvers._systems import (
     BlockFunction,
     LinearSystem,
     as_preconditioner,
-    checked_tolerance,
     column_norms,
     column_products,
     described,

@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
 from powersketch.exceptions import InputError
-from powersketch.parameters import checked_integer, checked_positive, checked_verbose, one_of
+from powersketch.parameters import (
+    checked_integer,
+    checked_positive,
+    checked_tolerance,
+    checked_verbose,
+    one_of,
+)
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.solvers._outcome import solver_result
 from powersketch.solvers._panels import Float64
@@ -19,7 +25,6 @@ from powersketch.solvers._systems import (
     BlockFunction,
     LinearSystem,
     as_operator,
-    checked_tolerance,
     column_norms,
     described,
 )

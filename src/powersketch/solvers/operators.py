@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.execution import thread_count
+from powersketch.execution import available_memory, thread_count
 from powersketch.given_arrays import checked_rows, sound_array
 from powersketch.kernels import Kernel
-from powersketch.parameters import checked_non_negative
-from powersketch.solvers._memory import checked_budget
+from powersketch.parameters import checked_integer, checked_non_negative
 from powersketch.solvers._panels import (
     Float64,
     exact_product,
@@ -85,9 +84,9 @@ class KernelOperator(SymmetricOperator):
         memory_budget: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        _check_kernel(kernel)
+        check_kernel(kernel)
         alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
-        budget = checked_budget(memory_budget)
+        budget = _checked_budget(memory_budget)
         thread_count(n_jobs)
         X = checked_rows(X)
         self.kernel, self.stored = kernel, _storage(X, budget)
@@ -212,7 +211,17 @@ class FactorOperator(SymmetricOperator):
         return exact_product(self._Z, exact_transposed_product(self._Z, V))
 
 
-def _check_kernel(kernel: object) -> None:
+def _checked_budget(memory_budget: int | None) -> int:
+    """Return the budget in bytes; None stands for half of the memory that is available now."""
+    if memory_budget is None:
+        return available_memory() // 2
+    return checked_integer(
+        "memory_budget", memory_budget, 0, remedy="give bytes, or None for half of what is free"
+    )
+
+
+def check_kernel(kernel: object) -> None:
+    """Refuse what is not an exact kernel."""
     if not isinstance(kernel, Kernel):
         raise InputTypeError(
             f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the objects of "

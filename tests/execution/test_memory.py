@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from powersketch.solvers import _memory
-from powersketch.solvers._memory import available_memory, checked_budget
+from powersketch.exceptions import InputError
+from powersketch.execution import available_memory, check_fits_memory
 
 MIB = 2**20
 
@@ -99,7 +99,7 @@ def test_the_address_space_may_be_limited(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_real_limit_of_the_address_space_is_seen() -> None:
     code = (
         "import resource\n"
-        "from powersketch.solvers._memory import available_memory, checked_budget\n"
+        "from powersketch.execution import available_memory\n"
         "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, resource.RLIM_INFINITY))\n"
         "assert available_memory() < 6 << 30, available_memory()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, resource.RLIM_INFINITY))\n"
@@ -109,10 +109,12 @@ def test_a_real_limit_of_the_address_space_is_seen() -> None:
 
 
 def test_systems_without_any_of_these_files(tmp_path: Path) -> None:
-    assert available_memory(tmp_path) >= _memory.available_memory() > MIB
+    assert available_memory(tmp_path) >= available_memory() > MIB
 
 
-def test_the_budget_is_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1000)
-    assert checked_budget(None) == 500
-    assert checked_budget(7) == 7
+def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersketch.execution.memory.available_memory", lambda: 3 * 2**30)
+    check_fits_memory("a matrix", 3 * 2**30, "take fewer rows")
+    refused = r"a matrix takes at least 4\.0 GiB .* 3\.0 GiB are available: take fewer rows\."
+    with pytest.raises(InputError, match=refused):
+        check_fits_memory("a matrix", 4 * 2**30, "take fewer rows")

@@ -12,18 +12,25 @@ _DWARFING = 1e10
 _NAMED = 3
 
 
+def dwarfing(diagonal: NDArray[np.floating[Any]]) -> tuple[NDArray[np.intp], float]:
+    """Return the rows whose k(x, x) dwarfs the median, the largest first, and the median."""
+    median = float(np.median(diagonal))
+    if median <= 0.0:
+        return np.empty(0, dtype=np.intp), median
+    found = np.flatnonzero(diagonal > _DWARFING * median)
+    return found[np.argsort(-diagonal[found], kind="stable")], median
+
+
 def dwarfing_rows(
     diagonal: NDArray[np.floating[Any]], numbers: NDArray[Any] | None = None
 ) -> str | None:
     """Return a sentence that names the rows whose k(x, x) dwarfs the others, or None.
 
-    `numbers` are those that the user knows the rows by, if these are not all of his.
+    `numbers` are those that the user knows the rows by, where some were left out.
     """
-    median = float(np.median(diagonal))
-    found = np.flatnonzero(diagonal > _DWARFING * median)
-    if not found.size or median <= 0.0:
+    found, median = dwarfing(diagonal)
+    if not found.size:
         return None
-    found = found[np.argsort(-diagonal[found], kind="stable")]
     known = found if numbers is None else numbers[found]
     names = ", ".join(map(str, known[:_NAMED].tolist()))
     more = f" and {found.size - _NAMED} others" if found.size > _NAMED else ""
