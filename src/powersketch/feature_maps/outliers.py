@@ -40,14 +40,18 @@ def without_rows(X: Rows, left_out: NDArray[np.intp]) -> Rows:
     return X[np.delete(np.arange(X.shape[0]), left_out)] if left_out.size else X
 
 
-def absurd_rows(X: Rows) -> NDArray[np.intp]:
-    """Return the rows that are absurdly far from all others; a warning names them."""
+def absurd_rows(X: Rows, numbers: NDArray[np.int64] | None = None) -> NDArray[np.intp]:
+    """Return the rows that are absurdly far from all others; a warning names them.
+
+    `numbers` are those that the user knows the rows by, if these are not all of his.
+    """
     if X.shape[0] < _FEWEST_ROWS:
         return np.empty(0, dtype=np.intp)
     distances = distances_from(X, median_row(X))
     absurd = outlying(distances, _ABSURD)
     if absurd.size:
-        warn_user(_text(absurd, distances / _typical_size(distances)), OutlierWarning)
+        known = absurd if numbers is None else numbers[absurd]
+        warn_user(_text(known, distances[absurd] / _typical_size(distances)), OutlierWarning)
     return absurd
 
 
@@ -104,7 +108,8 @@ def _typical_size(sizes: Vector) -> float:
 
 
 def _text(rows: NDArray[np.intp], ratios: Vector) -> str:
-    named = ", ".join(f"row {row} ({ratios[row]:.3g} times)" for row in rows[:_MOST_NAMED].tolist())
+    pairs = zip(rows[:_MOST_NAMED].tolist(), ratios[:_MOST_NAMED].tolist(), strict=True)
+    named = ", ".join(f"row {row} ({ratio:.3g} times)" for row, ratio in pairs)
     more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return (
         f"X has {len(rows)} row(s) absurdly far from the centre, compared with the typical "

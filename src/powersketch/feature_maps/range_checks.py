@@ -13,6 +13,7 @@ from powersketch.feature_maps.selection import features_of_few
 from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 
 _WORSE = 1.3  # a little less than what users are promised: only some rows are measured
+_NEGLIGIBLE = 1e-4  # norms of features beside those of others: errors of such rows do not count
 _FEWEST_MEASURED, _MOST_MEASURED = 8, 64
 
 
@@ -66,6 +67,8 @@ def _measured_errors(
     features = Z[np.concatenate([first, others])], features_of_few(safe_map, rows, Z.shape[1])
     root = np.sqrt(max(float(np.max(K.diagonal())), np.finfo(np.float64).tiny))
     norms = np.sqrt(K.diagonal())
+    if float(norms[: len(first)].max()) <= _NEGLIGIBLE * float(norms.max()):
+        return 0.0, 0.0
     # As they are, and all of norm one: the former is what users measure, the latter what they mean.
     scales = (
         np.full_like(norms, 1.0 / root),

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.exceptions import InputError, OutlierWarning, held_back, warn_user
 from powersketch.execution import Progress
+from powersketch.feature_maps.outliers import absurd_rows
 from powersketch.given_arrays import REAL_ROWS, sound_array
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
 from powersketch.kernel_ridge.choice import Budget, chosen_map
@@ -204,15 +205,15 @@ class SketchedRidge(RidgeSettings):
         size = None if self._chooses_map else self.n_components
         feature_map = unfitted_map(sketch, self.kernel_params, n_components=size, **options)
         attributes: dict[str, Any] = {"_block_bytes": BLOCK_BYTES}
-        if self._chooses_map:
-            feature_map, choice = self._chosen_map(feature_map, rows, seed)
-            limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
-            attributes = {"choice_": choice, "_block_bytes": limit}
+        # Maps may see rows several times, or not all of them: they know no row by its number.
         with held_back(OutlierWarning) as outliers:
+            if self._chooses_map:
+                feature_map, choice = self._chosen_map(feature_map, rows, seed)
+                limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
+                attributes = {"choice_": choice, "_block_bytes": limit}
             feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
-        if not _warn_of_dwarfing_rows(feature_map, rows):
-            for message in outliers:
-                warn_user(message, OutlierWarning)
+        if not _warn_of_dwarfing_rows(feature_map, rows) and outliers:
+            absurd_rows(rows.X, rows.numbers)
         attributes["_map_settings"] = self._settings_of_map()
         return {"sketch_": feature_map, **attributes}
 
