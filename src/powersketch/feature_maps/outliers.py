@@ -38,13 +38,19 @@ def without_outliers(X: Rows) -> Rows:
 
 def absurd_rows(X: Rows) -> NDArray[np.intp]:
     """Return the rows that are absurdly far from all others; a warning names them."""
+    absurd, ratios = absurd_distances(X)
+    if absurd.size:
+        warn_user(_text(absurd, ratios), OutlierWarning)
+    return absurd
+
+
+def absurd_distances(X: Rows) -> tuple[NDArray[np.intp], Vector]:
+    """Return the absurd rows, and how many times as far from the centre as is typical they are."""
     if X.shape[0] < _FEWEST_ROWS:
-        return np.empty(0, dtype=np.intp)
+        return np.empty(0, dtype=np.intp), np.empty(0)
     distances = distances_from(X, median_row(X))
     absurd = outlying(distances, _ABSURD)
-    if absurd.size:
-        warn_user(_text(absurd, distances / _typical_size(distances)), OutlierWarning)
-    return absurd
+    return absurd, distances[absurd] / _typical_size(distances)
 
 
 def outlying(sizes: Vector, factor: float) -> NDArray[np.intp]:
@@ -100,7 +106,10 @@ def _typical_size(sizes: Vector) -> float:
 
 
 def _text(rows: NDArray[np.intp], ratios: Vector) -> str:
-    named = ", ".join(f"row {row} ({ratios[row]:.3g} times)" for row in rows[:_MOST_NAMED].tolist())
+    named = ", ".join(
+        f"row {row} ({ratio:.3g} times)"
+        for row, ratio in zip(rows[:_MOST_NAMED].tolist(), ratios.tolist(), strict=False)
+    )
     more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return (
         f"X has {len(rows)} row(s) absurdly far from the centre, in terms of what is typical here: "
