@@ -38,7 +38,7 @@ _MAPS: dict[str, Any] = {
 }
 _RIDGE: dict[str, Any] = {
     "ridge": SketchedKernelRidge("gaussian", n_components=32),
-    "exact ridge": SketchedKernelRidge("gaussian", n_components=32, alpha=1.0, mode="exact"),
+    "exact ridge": SketchedKernelRidge("gaussian", alpha=1.0, mode="exact"),
     "classifier": SketchedKernelRidgeClassifier("gaussian", n_components=32),
 }
 # The kernels of one class check rows in the same place.
