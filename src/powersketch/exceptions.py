@@ -29,6 +29,10 @@ class OutlierWarning(UserWarning):
     """
 
 
+class FarRowWarning(OutlierWarning):
+    """A few rows are absurdly far from all others."""
+
+
 class RangeWarning(UserWarning):
     """Rows are so unlike those given to `fit` that their features are less accurate."""
 

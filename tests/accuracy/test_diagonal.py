@@ -187,3 +187,26 @@ def test_size_of_a_map_with_exact_norms_follows_from_its_pairs() -> None:
     )
     assert certificate.bound == certificate.frobenius.high
     assert size == 158
+
+
+def test_a_wrong_diagonal_of_fresh_rows_only_makes_the_map_larger() -> None:
+    """The search measures some rows, and is confirmed by others."""
+    X = np.hstack((random_rows("equal", 800, 8, 0), np.arange(800.0)[:, np.newaxis] / 800.0))
+    searched: list[NDArray[Any]] = []
+
+    class Drawn(KeptNorms):
+        def transform(self, X: NDArray[Any]) -> NDArray[Any]:
+            Z = super().transform(X)
+            if not searched:
+                searched.append(X)
+            if np.array_equal(X, searched[0]) or self.projected.size > 200:
+                return Z
+            own = np.zeros((len(X), 800))
+            own[np.arange(len(X)), np.round(800.0 * X[:, -1]).astype(int)] = 30.0
+            return np.hstack((Z, own))
+
+    size, certificate = grown_size(
+        lambda size: Drawn(Projected(9, size)), X, 0.3, RandomStreams(0, "test")
+    )
+    assert size > 200
+    assert certificate.bound <= 0.3

@@ -54,6 +54,14 @@ class TestCheck:
         text = "one row makes up half of the sum of k(x, x) over 1000 rows"
         assert heavy_diagonal(diagonal, 500) == text
 
+    def test_one_extreme_row_among_measured_pairs(self) -> None:
+        X = random_rows("equal", 100, 5, 0)
+        X[7] *= 1e3
+        sample = RowSample(DataRows.of(X), np.ones(100), for_new_rows=True)
+        # A pair counts for both of its rows.
+        text = "2 rows make up half of the kernel's squares over 100 rows"
+        assert heavy_pairs(PairErrors.measure(Projected(5, 20), sample)) == text
+
     def test_rows_that_a_sample_holds_too_few_of(self) -> None:
         """Six rows make up half of the sum: of 10,000 rows a sample of 2000 has one of them."""
         diagonal = np.ones(10000)

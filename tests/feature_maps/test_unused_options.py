@@ -11,6 +11,7 @@ from powersketch import (
     ArcCosineSketch,
     DotProductSketch,
     GaussianSketch,
+    LeverageNystroem,
     NeuralTangentSketch,
     PolynomialSketch,
 )
@@ -57,6 +58,12 @@ def test_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("verbose", ["a", -1, 1.5, None])
-def test_verbose(verbose: Any) -> None:
+@pytest.mark.parametrize("estimator", [GaussianSketch, LeverageNystroem])
+def test_verbose(estimator: Any, verbose: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="verbose="):
-        GaussianSketch(verbose=verbose).fit(X)
+        estimator(n_components=8, verbose=verbose).fit(X)
+
+
+def test_uniform_landmarks_have_no_ridge() -> None:
+    with pytest.raises(ValueError, match=r"alpha=.* has no effect with .*leave it at None"):
+        LeverageNystroem(n_components=8, scores="uniform", alpha=1.0).fit(X)

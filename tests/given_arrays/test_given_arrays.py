@@ -95,6 +95,20 @@ class TestSoundSparseMatrices:
         sketch = PolynomialSketch(3, n_components=8, random_state=0).fit(rows)
         np.testing.assert_allclose(sketch.transform(X), sketch.transform(rows), rtol=1e-12)
 
+    @pytest.mark.parametrize(
+        ("indices", "ascending", "distinct"),
+        [([0, 2, 3], True, True), ([0, 0, 3], True, False), ([3, 0, 2], False, False)],
+    )
+    @pytest.mark.parametrize("remembered", [True, False])
+    def test_flags_are_those_of_the_indices(
+        self, indices: list[int], ascending: bool, distinct: bool, remembered: bool
+    ) -> None:
+        X = sparse.csr_array(np.array([[1.0, 2.0, 3.0, 0.0]]))
+        X.has_sorted_indices = X.has_canonical_format = remembered
+        X.indices[:] = indices
+        X = sound_array("X", X)
+        assert (X.has_sorted_indices, X.has_canonical_format) == (ascending, distinct)
+
     def test_strided_and_unaligned_indices(self) -> None:
         X = sparse.csr_array(sound_rows())
         X.indices = np.repeat(X.indices, 2)[::2]

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from powersketch import solve_kernel_system
+from powersketch import LeverageNystroem, solve_kernel_system
 from powersketch.exceptions import InputError, OutlierWarning
 from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
-from powersketch.kernels import Gaussian, Polynomial
+from powersketch.kernels import ArcCosine, Gaussian, Polynomial
 from powersketch.solvers import CholeskyFactor
 from tests.kernel_ridge.ridge_data import Float64, waves
 
@@ -25,50 +26,104 @@ def with_value(array: Float64, row: int, value: float) -> Float64:
     return changed
 
 
-@pytest.mark.parametrize("alpha", [1.0, "loo", "gcv"])
-@pytest.mark.parametrize("value", [1e6, 1e20])
-def test_a_row_that_dwarfs_all_others_is_named(alpha: float | str, value: float) -> None:
+MODELS: dict[str, dict[str, Any]] = {
+    **{name: {"sketch": name} for name in ("polynomial", "arc-cosine", "neural-tangent")},
+    "dot-product": {"sketch": "dot-product"},
+    "gaussian": {"sketch": "gaussian"},
+    "kernel": {"sketch": POLYNOMIAL},
+    "chosen": {"sketch": "auto", "kernel": "arc-cosine"},
+    "landmarks": {"sketch": LeverageNystroem(POLYNOMIAL, n_components=40)},
+    "loo": {"sketch": "neural-tangent", "alpha": "loo"},
+    "gcv": {"sketch": POLYNOMIAL, "alpha": "gcv"},
+    "exact": {"sketch": "arc-cosine", "mode": "exact"},
+    "exact series": {"sketch": "dot-product", "mode": "exact"},
+    "row sketch": {"sketch": POLYNOMIAL, "mode": "row-sketch"},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("value", [1e20, 9.97e36, -9999.0])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, np.float32])
+def test_predictions_for_ordinary_rows_are_as_good_as_without_an_absurd_row(
+    name: str, value: float, container: Any
+) -> None:
     X, y = waves(300)
-    model = SketchedKernelRidge(POLYNOMIAL, alpha=alpha, random_state=0)
-    classifier = SketchedKernelRidgeClassifier(POLYNOMIAL, random_state=0)
+    new, targets = waves(200, seed=1)
+    spoilt = X.copy()
+    spoilt[7, 0] = value
+    model = SketchedKernelRidge(**MODELS[name], random_state=0)
+    model.fit(container(np.delete(X, 7, axis=0)), np.delete(y, 7))
+    expected = np.linalg.norm(model.predict(container(new)) - targets)
+    with pytest.warns(OutlierWarning, match=r"row 7 \(") as caught:
+        model.fit(container(spoilt), y)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert np.linalg.norm(model.predict(container(new)) - targets) <= 2.0 * expected
+
+
+def test_rows_left_out_are_those_without_which_the_fit_is_the_same() -> None:
+    X, y = waves(300)
     w = np.ones(300)
     w[:5] = 0.0
-    X = with_value(X, 7, value)
-    for fit in (
-        lambda: model.fit(X, y),
-        lambda: model.fit(X, y, w),  # in the numbers of the user
-        lambda: classifier.fit(X, y > 0.0),
-    ):
-        with pytest.warns(OutlierWarning) as caught:
-            fit()
-        assert any("row 7 has k(x, x) up to" in str(warning.message) for warning in caught)
-        assert all(warning.filename == __file__ for warning in caught)
+    model = SketchedKernelRidge(POLYNOMIAL, random_state=0)
+    left = np.delete(np.arange(300), [0, 1, 2, 3, 4, 7])
+    expected = model.fit(X[left], y[left]).predict(X)
+    with pytest.warns(
+        OutlierWarning, match=r"1 row\(s\).* row 7 \(.* left out of the fit"
+    ) as caught:
+        model.fit(with_value(X, 7, 1e20), y, w)  # in the numbers of the user
+    assert len(caught) == 1
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-10)
 
 
-def test_a_row_of_a_later_block_is_named() -> None:
+def test_a_bounded_kernel_keeps_the_row() -> None:
     X, y = waves(300)
-    model = SketchedKernelRidge(POLYNOMIAL, random_state=0).partial_fit(X[:200], y[:200])
-    with pytest.warns(OutlierWarning, match="row 9 has"):
-        model.partial_fit(with_value(X[200:], 9, 1e9), y[200:])
+    spoilt = with_value(X, 7, 1e20)
+    for sketch in ("gaussian", ArcCosine(0)):
+        model = SketchedKernelRidge(sketch, mode="exact", random_state=0)
+        with pytest.warns(OutlierWarning, match="do not count where fit makes a choice"):
+            model.fit(spoilt, y)
+        assert model.X_fit_.shape == X.shape
 
 
-def test_the_exact_mode_names_the_row_and_not_alpha() -> None:
+def test_a_classifier_leaves_the_row_out() -> None:
     X, y = waves(300)
-    with pytest.warns((ConvergenceWarning, OutlierWarning)) as caught:
-        SketchedKernelRidge(POLYNOMIAL, mode="exact").fit(with_value(X, 7, 1e20), y)
-    messages = [str(warning.message) for warning in caught]
-    assert len(messages) == 2
-    assert all("row 7" in message and "larger alpha" not in message for message in messages)
+    model = SketchedKernelRidgeClassifier("arc-cosine", random_state=0)
+    expected = model.fit(X, y > 0.0).score(X, y > 0.0)
+    with pytest.warns(OutlierWarning, match=r"row 7 \(.* left out of the fit"):
+        model.fit(with_value(X, 7, 1e20), y > 0.0)
+    assert model.score(X, y > 0.0) >= expected - 0.02
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_blocks_of_rows_leave_the_row_out(first: bool) -> None:
+    X, y = waves(300)
+    model = SketchedKernelRidge(POLYNOMIAL, random_state=0)
+    spoilt = with_value(X, 9, 1e20)
+    if not first:
+        model.partial_fit(X, y)
+    with pytest.warns(OutlierWarning, match=r"row 9 \(.* left out of the fit"):
+        model.partial_fit(spoilt, y)
+    assert model.statistics_.count == (299 if first else 599)
+    assert model.score(X, y) > 0.5
+
+
+def test_a_row_that_dwarfs_all_others_without_being_absurd_is_named() -> None:
+    X, y = waves(300)
+    steep = Polynomial(8, 0.3, 1.0)
+    for mode in ("primal", "exact"):
+        with pytest.warns((OutlierWarning, ConvergenceWarning)) as caught:
+            SketchedKernelRidge(steep, mode=mode, random_state=0).fit(with_value(X, 7, 100.0), y)
+        assert caught[0].filename == __file__
+        for warning in caught:
+            assert "row 7 has k(x, x) up to" in str(warning.message)
+            assert "larger alpha" not in str(warning.message)
 
 
 def test_a_row_sketch_names_the_row_and_not_alpha() -> None:
     X, y = waves(300)
-    model = SketchedKernelRidge(POLYNOMIAL, mode="row-sketch", random_state=0)
-    with (
-        pytest.warns(OutlierWarning),
-        pytest.raises(InputError, match="row 7 has") as caught,
-    ):
-        model.fit(with_value(X, 7, 1e20), y)
+    model = SketchedKernelRidge(Polynomial(8, 0.3, 1.0), mode="row-sketch", random_state=0)
+    with pytest.warns(OutlierWarning), pytest.raises(InputError, match="row 7 has") as caught:
+        model.fit(with_value(X, 7, 100.0), y)
     assert "choose alpha" not in str(caught.value)
 
 

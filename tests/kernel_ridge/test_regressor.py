@@ -37,6 +37,8 @@ MAPS: list[Any] = [
     RBFSampler(n_components=40),
     Identity(),
 ]
+# Its features are as good for rows unlike those of the fit.
+EVERYWHERE = GaussianSketch("scale", n_components=256, method="fourier")
 each_map = pytest.mark.parametrize("sketch", MAPS, ids=lambda sketch: type(sketch).__name__)
 
 
@@ -100,7 +102,7 @@ class TestSolution:
 
     @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_of_one_row_is_its_target(self) -> None:
-        model = SketchedKernelRidge(random_state=0).fit([[1.0, 2.0]], [3.0])
+        model = SketchedKernelRidge(EVERYWHERE, random_state=0).fit([[1.0, 2.0]], [3.0])
         np.testing.assert_allclose(model.predict([[1.0, 2.0], [5.0, -1.0]]), 3.0)
 
     def test_of_duplicate_rows_and_one_column_is_smooth(self) -> None:
@@ -234,7 +236,7 @@ class TestPartialFit:
     def test_equals_one_fit_with_the_same_map(self) -> None:
         X, y = diabetes()
         w = weights(len(y))
-        streamed = SketchedKernelRidge(random_state=0)
+        streamed = SketchedKernelRidge(EVERYWHERE, random_state=0)
         for start in range(0, 442, 100):
             part = slice(start, start + 100)
             streamed.partial_fit(X[part], y[part], w[part])
@@ -375,7 +377,8 @@ class TestPredictStd:
     @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_grows_away_from_the_data_to_the_prior(self) -> None:
         X, y = waves()
-        model = SketchedKernelRidge(alpha=0.1, fit_intercept=False, random_state=0).fit(X, y)
+        model = SketchedKernelRidge(EVERYWHERE, alpha=0.1, fit_intercept=False, random_state=0)
+        model.fit(X, y)
         near, far = model.predict_std(np.array([[0.0, 0.0], [3.0, 3.0]]))
         assert 0.0 < near < 0.1 * far
 

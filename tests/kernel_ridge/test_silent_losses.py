@@ -82,8 +82,10 @@ def test_masked_values_are_refused(estimator: Any) -> None:
         ("y", (X, masked(labels))),
         ("sample_weight", (X, labels, masked(np.ones(100)))),
     ):
-        with pytest.raises(InputError, match=f"{name} is a masked array, and"):
+        with pytest.raises(InputError, match=f"{name} is a masked array"):
             estimator().fit(*arguments)
+    with pytest.raises(InputError, match="alphas is a masked array"):
+        estimator(alpha="loo", alphas=masked([0.1, 1.0])).fit(X, labels)
     estimator().fit(np.ma.array(X), labels)  # without a masked entry nothing is lost
 
 

@@ -160,3 +160,8 @@ class TestParameters:
 
     def test_representation(self) -> None:
         assert repr(DotProduct("log")) == "DotProduct(function='log', gamma=1.0)"
+
+
+def test_masked_coefficients_are_refused() -> None:
+    with pytest.raises(ValueError, match="coefficients is a masked array"):
+        DotProduct(np.ma.array([1.0, 2.0], mask=[False, True]))

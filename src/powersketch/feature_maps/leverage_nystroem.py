@@ -23,7 +23,13 @@ from powersketch.feature_maps.outliers import absurd_rows, outlying, without_row
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.native import Real, Rows, is_sparse
-from powersketch.parameters import checked_non_negative, checked_positive, one_of
+from powersketch.parameters import (
+    checked_non_negative,
+    checked_positive,
+    checked_verbose,
+    one_of,
+    refuse_unused,
+)
 from powersketch.random_streams import RandomStreams, seed_from
 
 _MOST_MEASURED = 3000
@@ -320,7 +326,10 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             checked_positive("alpha", self.alpha, remedy="None takes one that suits n_components")
         if self.jitter is not None:
             checked_non_negative("jitter", self.jitter, reason="or None for 1e-10 or 1e-6")
+        if self.scores == "uniform":
+            refuse_unused(self, {"alpha": "with scores='uniform', which has no scores"})
         thread_count(self.n_jobs)
+        checked_verbose(self.verbose)
 
 
 def _check_kernel(kernel: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import native
-from powersketch.exceptions import OutlierWarning, warn_user
+from powersketch.exceptions import FarRowWarning, warn_user
 from powersketch.feature_maps.batches import batch_rows, contiguous_batches
 from powersketch.feature_maps.column_sums import column_sums
 from powersketch.native import Rows, median_row
@@ -23,6 +23,10 @@ Vector = NDArray[np.float64]
 # more than rows at it; those beyond the second are left out of all choices, with a warning.
 _FAR = 4.0
 _ABSURD = 300.0
+DO_NOT_COUNT = (
+    "They do not count where fit makes a choice for all rows, so that the features of all others "
+    "are as good as without them."
+)
 _FEWEST_ROWS = 5  # in fewer, nothing tells an outlier from the others
 _MOST_NAMED = 3
 # No row of a sample of many has a larger share in a choice.
@@ -40,19 +44,21 @@ def without_rows(X: Rows, left_out: NDArray[np.intp]) -> Rows:
     return X[np.delete(np.arange(X.shape[0]), left_out)] if left_out.size else X
 
 
-def absurd_rows(X: Rows, numbers: NDArray[np.int64] | None = None) -> NDArray[np.intp]:
-    """Return the rows that are absurdly far from all others; a warning names them.
+def absurd_rows(X: Rows) -> NDArray[np.intp]:
+    """Return the rows that are absurdly far from all others; a warning names them."""
+    absurd, ratios = absurd_distances(X)
+    if absurd.size:
+        warn_of_far_rows(absurd, ratios, DO_NOT_COUNT)
+    return absurd
 
-    `numbers` are those that the user knows the rows by, if these are not all of his.
-    """
+
+def absurd_distances(X: Rows) -> tuple[NDArray[np.intp], Vector]:
+    """Return the absurd rows, and how many times as far from the centre as is typical they are."""
     if X.shape[0] < _FEWEST_ROWS:
-        return np.empty(0, dtype=np.intp)
+        return np.empty(0, dtype=np.intp), np.empty(0)
     distances = distances_from(X, median_row(X))
     absurd = outlying(distances, _ABSURD)
-    if absurd.size:
-        known = absurd if numbers is None else numbers[absurd]
-        warn_user(_text(known, distances[absurd] / _typical_size(distances)), OutlierWarning)
-    return absurd
+    return absurd, distances[absurd] / _typical_size(distances)
 
 
 def outlying(sizes: Vector, factor: float) -> NDArray[np.intp]:
@@ -107,13 +113,13 @@ def _typical_size(sizes: Vector) -> float:
     return float(positive[3 * (len(positive) - 1) // 4]) if len(positive) else math.inf
 
 
-def _text(rows: NDArray[np.intp], ratios: Vector) -> str:
-    pairs = zip(rows[:_MOST_NAMED].tolist(), ratios[:_MOST_NAMED].tolist(), strict=True)
-    named = ", ".join(f"row {row} ({ratio:.3g} times)" for row, ratio in pairs)
-    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
-    return (
-        f"X has {len(rows)} row(s) absurdly far from the centre, compared with the typical "
-        f"distance: {named}{more}. They do not count where fit makes a choice for all rows, so "
-        "that the features of all others are as good as without them. Remove or correct such "
-        "rows; impute fill values."
+def warn_of_far_rows(numbers: NDArray[np.intp], ratios: Vector, fate: str) -> None:
+    """Name rows that are absurdly far from all others, and say what became of them."""
+    pairs = zip(numbers[:_MOST_NAMED].tolist(), ratios[:_MOST_NAMED].tolist(), strict=True)
+    named = ", ".join(f"row {number} ({ratio:.3g} times)" for number, ratio in pairs)
+    more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
+    warn_user(
+        f"X has {len(numbers)} row(s) absurdly far from the centre, compared with the typical "
+        f"distance: {named}{more}. {fate} Remove or correct such rows; impute fill values.",
+        FarRowWarning,
     )

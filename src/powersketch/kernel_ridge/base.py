@@ -10,10 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.exceptions import InputError, OutlierWarning, held_back, warn_user
+from powersketch.exceptions import (
+    FarRowWarning,
+    InputError,
+    OutlierWarning,
+    held_back,
+    warn_user,
+)
 from powersketch.execution import Progress
-from powersketch.feature_maps.outliers import absurd_rows
 from powersketch.given_arrays import REAL_ROWS, sound_array
+from powersketch.kernel_ridge.absurd_rows import without_absurd_rows
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
 from powersketch.kernel_ridge.choice import Budget, chosen_map
 from powersketch.kernel_ridge.dual_system import DualSystem
@@ -146,6 +152,7 @@ class SketchedRidge(RidgeSettings):
     def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
         seed = seed_from(self.random_state)
+        rows = without_absurd_rows(rows, lambda others: self._map_of_kernel(others, seed))
         attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
         fit = self._primal_attributes if self.mode == "primal" else self._dual_attributes
         attributes |= fit(attributes["sketch_"], rows, seed, attributes["_block_bytes"])
@@ -158,11 +165,13 @@ class SketchedRidge(RidgeSettings):
             self._refuse_another_map()
             validate_data(self, given, reset=False, skip_check_array=True)
             attributes |= {name: vars(self)[name] for name in _OF_THE_MAP if name in vars(self)}
+            rows = without_absurd_rows(rows, lambda _: self.sketch_)
             added = self._statistics_of(self.sketch_, rows, self._block_bytes)
             attributes["statistics_"] = self.statistics_.merge(added)
             _warn_of_dwarfing_rows(self.sketch_, rows)
         else:
             seed = seed_from(self.random_state)
+            rows = without_absurd_rows(rows, lambda others: self._map_of_kernel(others, seed))
             attributes |= {"seed_": seed, **self._fitted_map(rows, seed)}
             attributes["statistics_"] = self._statistics_of(
                 attributes["sketch_"], rows, attributes["_block_bytes"]
@@ -199,29 +208,36 @@ class SketchedRidge(RidgeSettings):
 
     def _fitted_map(self, rows: TrainingRows, seed: int) -> dict[str, Any]:
         """Return the fitted map and, if it was chosen, why."""
-        options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs}
-        sketch = self.kernel if self._is_automatic else self.sketch
-        # It is chosen with the map.
-        size = None if self._chooses_map else self.n_components
-        feature_map = unfitted_map(sketch, self.kernel_params, n_components=size, **options)
+        feature_map = self._unfitted_map(seed)
         attributes: dict[str, Any] = {"_block_bytes": BLOCK_BYTES}
-        # Maps may see rows several times, or not all of them: they know no row by its number.
-        with held_back(OutlierWarning) as outliers:
+        # Rows that are far away were named before, in the numbers that the user knows.
+        with held_back(FarRowWarning):
             if self._chooses_map:
-                feature_map, choice = self._chosen_map(feature_map, rows, seed)
+                feature_map, choice = self._chosen_map(rows, seed)
                 limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
                 attributes = {"choice_": choice, "_block_bytes": limit}
             feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
-        if not _warn_of_dwarfing_rows(feature_map, rows) and outliers:
-            absurd_rows(rows.X, rows.numbers)
+        _warn_of_dwarfing_rows(feature_map, rows)
         attributes["_map_settings"] = self._settings_of_map()
         return {"sketch_": feature_map, **attributes}
 
-    def _chosen_map(self, feature_map: Any, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
-        fitted = feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
+    def _unfitted_map(self, seed: int) -> Any:
+        """Return the map to fit; if one is to be chosen, one that has the kernel."""
+        sketch = self.kernel if self._is_automatic else self.sketch
+        # It is chosen with the map.
+        size = None if self._chooses_map else self.n_components
+        return unfitted_map(
+            sketch, self.kernel_params, n_components=size, seed=seed, n_jobs=self.n_jobs
+        )
+
+    def _map_of_kernel(self, rows: TrainingRows, seed: int) -> Any:
+        feature_map = self._unfitted_map(seed)
+        return feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
+
+    def _chosen_map(self, rows: TrainingRows, seed: int) -> tuple[Any, Any]:
         return chosen_map(
             rows,
-            exact_kernel(fitted),
+            exact_kernel(self._map_of_kernel(rows, seed)),
             self.alpha,
             Budget(self.n_components, self.time_budget, self.memory_budget),
             fit_intercept=self.fit_intercept,
@@ -334,16 +350,15 @@ class SketchedRidge(RidgeSettings):
         self.__dict__.update(attributes)
 
 
-def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> bool:
+def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> None:
     """Name rows that decide the whole solution because the kernel is so large there, if any."""
     kernel = getattr(feature_map, "kernel_", None)
     if not isinstance(kernel, Kernel):
-        return False
+        return
     diagonal = kernel.diagonal(rows.X).astype(np.float64)
     cause = dwarfing_rows(diagonal, rows.numbers)
     if cause is not None:
         warn_user(f"{cause}.", OutlierWarning)
-    return cause is not None
 
 
 def in_dtype_of_rows(values: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:

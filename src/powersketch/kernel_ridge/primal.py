@@ -62,6 +62,13 @@ class TrainingRows:
         weights = None if self.weights is None else self.weights[rows]
         return TrainingRows(self.X[rows], self.targets[rows], weights)
 
+    def without(self, rows: NDArray[np.intp]) -> TrainingRows:
+        """Leave out some rows; the others keep the numbers that the user knows."""
+        kept = np.delete(np.arange(self.count), rows)
+        others = self[kept]
+        numbers = kept if self.numbers is None else self.numbers[kept]
+        return TrainingRows(others.X, others.targets, others.weights, numbers)
+
     def sample(self, count: int, streams: RandomStreams) -> TrainingRows:
         """Return some rows in their order, all of them if they are few."""
         if count >= self.count:

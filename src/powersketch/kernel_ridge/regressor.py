@@ -31,6 +31,9 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     is of the size of the features' Gram matrix. In the other modes f is a combination of the
     exact kernel's functions k(·, x_i).
 
+    Rows with absurd values, such as fill values, are left out of a fit where the kernel grows with
+    its rows, as all others would be lost beside them: an `OutlierWarning` names them.
+
     A pickle holds what predictions need. It leaves out `statistics_`, as large as the Gram matrix,
     unless rows came by `partial_fit`; without them a loaded model has no `predict_std`,
     `partial_fit` and `effective_dimension_`, and says so. To keep them, fit by `partial_fit`, or
@@ -99,7 +102,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     choice_ : Choice
         What ``sketch="auto"`` chose, and why.
     kernel_, X_fit_, dual_coef_ : kernel, array, ndarray of shape (n,) or (n, t)
-        f(x) = k(x, X_fit_) @ dual_coef_, in the modes "exact" and "row-sketch".
+        f(x) = k(x, X_fit_) @ dual_coef_, in the modes "exact" and "row-sketch"; of the rows in use.
     solver_result_ : SolverResult
         How the solver fared, in mode "exact".
     row_sketch_ : RowSketchReport

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powersketch.exceptions import InputError
+from powersketch.given_arrays import sound_array
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 
@@ -151,7 +152,7 @@ def checked_alphas(alphas: ArrayLike | None) -> NDArray[np.float64] | None:
     """Return the values in ascending order; None stays None."""
     if alphas is None:
         return None
-    values = np.asarray(alphas)
+    values = np.asarray(sound_array("alphas", alphas))
     if values.dtype == object and values.ndim == 1:
         values = np.array([v if isinstance(v, numbers.Real) else np.nan for v in values])
     positive = values.ndim == 1 and values.size > 0 and values.dtype.kind in "iuf"

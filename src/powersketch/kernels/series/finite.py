@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.given_arrays import sound_array
 from powersketch.kernels.series.power_series import TINY, UNIT, PowerSeries, product_of_powers
 
 __all__ = ["CoefficientSeries"]
@@ -92,7 +93,7 @@ class CoefficientSeries(PowerSeries):
 
 
 def _checked_coefficients(coefficients: Any) -> NDArray[np.float64]:
-    checked = np.array(coefficients)
+    checked = np.array(sound_array("the array of coefficients", coefficients))
     if checked.dtype.kind not in "biuf":
         raise InputTypeError(
             f"the coefficients have dtype {checked.dtype}; allowed are real numbers: "
