@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from powersketch import LeverageNystroem
-from powersketch.exceptions import OutlierWarning
+from powersketch.exceptions import OutlierWarning, RangeWarning
 from powersketch.feature_maps.leverage_scores import SCORES
 from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
 from powersketch.kernels import Gaussian, Kernel, NeuralTangent, Polynomial
@@ -576,3 +576,27 @@ class TestAbsurdRow:
         X = self.X.copy()
         X[::3] *= 1e6
         LeverageNystroem(Gaussian(0.05), n_components=60, random_state=0).fit(X)
+
+
+class TestRange:
+    X = np.random.default_rng(0).standard_normal((300, 8))
+
+    @pytest.mark.parametrize("kernel", [Gaussian(0.02), Gaussian(0.2), Polynomial(3, 0.1, 1.0)])
+    def test_rows_unlike_the_landmarks_are_told(self, kernel: Kernel) -> None:
+        sketch = LeverageNystroem(kernel, n_components=100, random_state=0).fit(self.X[:200])
+        sketch.transform(self.X[200:])
+        with pytest.warns(RangeWarning, match="unlike the landmarks"):
+            sketch.transform(10 * self.X[200:])
+
+    def test_the_remedy_works(self) -> None:
+        kernel, new = Gaussian(0.002), 3 * self.X[200:]
+        sketch = LeverageNystroem(Gaussian(0.02), n_components=100, random_state=0)
+        with pytest.warns(RangeWarning, match="fit on rows like these"):
+            lost = relative_error(sketch.fit(self.X[:200]).transform(new), sketch.kernel_(new))
+        refitted = LeverageNystroem(kernel, n_components=100, random_state=0).fit(new)
+        assert relative_error(refitted.transform(new), refitted.kernel_(new)) < lost
+
+    def test_narrow_kernels_have_no_range(self) -> None:
+        """Features that hold next to nothing of new rows hold no less of others."""
+        sketch = LeverageNystroem(Gaussian(5.0), n_components=50, random_state=0).fit(self.X[:200])
+        sketch.transform(100 * self.X[200:])

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.accuracy import Certificate
 from powersketch.accuracy.growth import grown_size
-from powersketch.exceptions import InputTypeError, warn_user
+from powersketch.exceptions import InputTypeError, RangeWarning, warn_user
 from powersketch.execution import Progress, blas_threads, thread_count
 from powersketch.feature_maps.automatic_size import checked_size
 from powersketch.feature_maps.base import resolved_gamma
@@ -22,7 +22,7 @@ from powersketch.feature_maps.nystroem_features import NystroemFeatures, workers
 from powersketch.feature_maps.outliers import absurd_rows, outlying, without_rows
 from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Gaussian, Kernel
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.parameters import (
     checked_non_negative,
     checked_positive,
@@ -37,6 +37,12 @@ _MOST_MEASURED = 3000
 _FEWEST_DIVIDED = 400
 # Beyond so many times the usual k(x, x), a row drowns all others in rounding errors.
 _ABSURD = 1e8
+# Features lack much more than those of rows like the fit's if it is so many times as much, and
+# some more. A few rows by themselves may lack more by chance.
+_TIMES_AS_MUCH, _SOME = 1.25, 0.1
+_FEW_ROWS, _OF_FEW_ROWS = 8, 0.9
+_FEWEST_COMPARED = 20
+_MOST_COMPARED = 512
 
 
 class _Drawn(NamedTuple):
@@ -198,12 +204,14 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with blas_threads(1):
             streams = RandomStreams(seed, "leverage_nystroem")
             drawn, certificate = self._chosen(kernel, X, streams, threads)
+            usual_loss = _usual_loss(kernel, X, drawn)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._features = seed, kernel, drawn.features
         self.landmark_indices_, self.scores_ = drawn.indices, drawn.scores
         self.landmarks_, self.jitter_ = drawn.features.landmarks, drawn.features.jitter
         self.n_components_ = drawn.indices.size
+        self._usual_loss = usual_loss
         # The certificate of an earlier fit says nothing about this one.
         self.__dict__.pop("certificate_", None)
         if certificate is not None:
@@ -227,7 +235,17 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         threads = thread_count(self.n_jobs)
         X = self._checked_new_rows(X)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
-        return self._features.transform(X, threads, progress)
+        Z = self._features.transform(X, threads, progress)
+        lost = float(np.mean(_lost_shares(self.kernel_, X, Z)))
+        much = _TIMES_AS_MUCH * self._usual_loss + _SOME
+        if lost > (much if X.shape[0] >= _FEW_ROWS else max(much, _OF_FEW_ROWS)):
+            warn_user(
+                f"the rows are so unlike the landmarks that their features lack {lost:.0%} of the "
+                f"kernel's diagonal, where rows like those given to fit lack {self._usual_loss:.0%}"
+                ": fit on rows like these, or use a map without landmarks.",
+                RangeWarning,
+            )
+        return Z
 
     def kernel_columns(self) -> Callable[[Any], Real]:
         """Return the function from rows to the kernel's values at the landmarks.
@@ -355,6 +373,22 @@ def _divided(count: int, streams: RandomStreams) -> tuple[NDArray[np.int64], NDA
         return everything, everything
     measured = np.sort(streams.sample("measured", count, min(count // 2, _MOST_MEASURED)))
     return measured, np.delete(everything, measured)
+
+
+def _lost_shares(kernel: Kernel, X: Rows, Z: Real) -> NDArray[np.float64]:
+    """Return what share of k(x, x) the features of every row do not have."""
+    diagonal = precise_diagonal(kernel, X)
+    squares = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
+    return np.where(diagonal > 0.0, 1.0 - ratio_or_zero(squares, diagonal), 0.0)
+
+
+def _usual_loss(kernel: Kernel, X: Rows, drawn: _Drawn) -> float:
+    """Return what share of k(x, x) is lost, in the mean over rows that are no landmarks."""
+    rows = np.delete(np.arange(X.shape[0]), drawn.indices)
+    if len(rows) < _FEWEST_COMPARED:
+        return 1.0
+    some = X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]]
+    return float(np.mean(_lost_shares(kernel, some, drawn.features.transform(some))))
 
 
 def _scale_gamma(X: Rows) -> float:

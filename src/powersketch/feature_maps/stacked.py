@@ -367,7 +367,8 @@ def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
 def _coordinate_energies(pilot: Rows, rows: AffineRows, terms: Terms, importance: Vector) -> Vector:
     """Return how the weight of degree 1 is spread over the coordinates of u."""
     squared_norms = np.where(rows.squared_norms > 0, rows.squared_norms, 1.0)
-    linear = importance / squared_norms
+    # Rows whose squared norms are next to nothing would count more than float64 can say.
+    linear = importance / np.maximum(squared_norms, np.finfo(np.float64).tiny)
     power = extreme_power(rows.scale, np.dtype(np.float64))
     if np.any(power != 1.0):
         pilot = times_rows(pilot.astype(np.float64), power)

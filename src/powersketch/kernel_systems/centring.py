@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from powersketch.feature_maps.outliers import capped, central_row
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.native import Real, Rows, is_sparse
 
@@ -16,14 +17,17 @@ def useful_shift(kernel: Kernel, X: Rows) -> Real | None:
     """Return what to subtract from all rows before their inner products are rounded, or None.
 
     The Gaussian kernel depends on differences only, but sketches of rows and products in float32
-    have errors that grow with the norms. Any shift is allowed, so that the mean of a sample does.
+    have errors that grow with the norms. Any shift is allowed, so that the mean of a sample does,
+    in which outliers count less.
     """
     if is_sparse(X) or not isinstance(kernel, Gaussian):
         return None
     sample = X[:: max(X.shape[0] // _ROWS_OF_SAMPLE, 1)][:_ROWS_OF_SAMPLE]
-    mean: Real = sample.mean(axis=0, dtype=np.float64)
-    squared_norm = np.einsum("ij,ij->", sample, sample, dtype=np.float64) / sample.shape[0]
-    return mean.astype(X.dtype) if mean @ mean > _NOTICEABLE * squared_norm else None
+    mean = central_row(sample)
+    with np.errstate(over="ignore"):
+        squared_norms = np.einsum("ij,ij->i", sample, sample, dtype=np.float64)
+        useful = mean @ mean > _NOTICEABLE * float(np.mean(capped(squared_norms)))
+    return mean.astype(X.dtype) if useful else None
 
 
 def shifted(rows: Real, shift: Real | None) -> Real:
