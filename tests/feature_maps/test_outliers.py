@@ -107,8 +107,13 @@ class TestParts:
 
     def test_capped_values_keep_their_order_and_have_small_shares(self) -> None:
         values = np.array([1.0] * 100 + [1e3, 1e30, 2.0])
-        limited = capped(values)
+        sizes = np.sqrt(values)
+        limited = capped(values, sizes)
         assert limited.max() / limited.sum() <= 4 / len(values) * (1 + 1e-12)
         np.testing.assert_array_equal(limited[:100], 1.0)
-        np.testing.assert_array_equal(capped(np.ones(50)), 1.0)
-        np.testing.assert_array_equal(capped(np.zeros(5)), 0.0)
+        np.testing.assert_array_equal(capped(np.zeros(5), np.zeros(5)), 0.0)
+
+    def test_steep_weights_of_plain_rows_stay_as_they_are(self) -> None:
+        """Lengths that differ by a third give weights that differ by 1e7 at degree 32."""
+        lengths = np.linspace(1.0, 1.3, 50)
+        np.testing.assert_array_equal(capped(lengths**64, lengths), lengths**64)

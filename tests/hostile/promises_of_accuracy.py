@@ -20,7 +20,7 @@ from powersketch import (
     PolynomialSketch,
 )
 from powersketch.exceptions import OutlierWarning, RangeWarning
-from powersketch.feature_maps.outliers import capped
+from powersketch.feature_maps.outliers import damping
 from powersketch.kernels import Gaussian, Polynomial
 from tests.feature_maps.maps import Case
 from tests.hostile.matrices import GOOD, ROWS, AbsurdRow, Matrix, normal
@@ -61,9 +61,8 @@ class Chooser:
         """
         sketch = self.estimator(**{"random_state": 5, **self.parameters, **choice}).fit(fitted_to)
         Z, K = sketch.transform(X), sketch.kernel_(X, dtype=np.float64)
-        sizes = K.diagonal() / K.diagonal().max()
-        damping = np.sqrt(capped(sizes) / np.where(sizes > 0.0, sizes, 1.0))[:, None]
-        return kernel_error(Z * damping, damping * K * damping.T)
+        factors = np.sqrt(damping(K.diagonal() / K.diagonal().max(), X))[:, None]
+        return kernel_error(Z * factors, factors * K * factors.T)
 
 
 def _chooser(

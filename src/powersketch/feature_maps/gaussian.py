@@ -169,7 +169,7 @@ class GaussianSketch(FeatureMap):
         pilot = pilot_rows(X, streams)
         rows = CentredRows(central_row(pilot), math.sqrt(2.0 * kernel.gamma))
         squared_norms = rows.squared_norms(pilot, 1)
-        squared_radius = float(np.mean(capped(squared_norms)))
+        squared_radius = float(np.mean(capped(squared_norms, np.sqrt(squared_norms))))
         maps: list[RowMap] = []
         for method in self._candidates(squared_radius, size):
             if method == "fourier":

@@ -15,7 +15,7 @@ from powersketch import native
 from powersketch.exceptions import FarRowWarning, warn_user
 from powersketch.feature_maps.batches import batch_rows, contiguous_batches
 from powersketch.feature_maps.column_sums import column_sums
-from powersketch.native import Rows, median_row
+from powersketch.native import Rows, median_row, ratio_or_zero
 
 Vector = NDArray[np.float64]
 
@@ -29,7 +29,9 @@ DO_NOT_COUNT = (
 )
 _FEWEST_ROWS = 5  # in fewer, nothing tells an outlier from the others
 _MOST_NAMED = 3
-# No row of a sample of many has a larger share in a choice.
+# From so many typical lengths on, a row is a long one.
+_LONG = 2.0
+# No long row of a sample of many has a larger share in a choice.
 _LARGEST_SHARE = 1 / 32
 _LARGEST_SHARE_OF_FEW = 4  # rows' worth
 
@@ -77,19 +79,31 @@ def central_row(X: Rows, weights: Vector | None = None) -> Vector:
     return column_sums(X, weights / math.fsum(weights))
 
 
-def capped(values: Vector) -> Vector:
-    """Return non-negative values of which none is more than a small share of their sum.
+def damping(weights: Vector, X: Rows) -> Vector:
+    """Return factors that keep a few long rows of X from having most of the weight."""
+    lengths = distances_from(X, np.zeros(X.shape[1]))
+    limited = capped(weights, lengths)
+    return np.where(limited < weights, ratio_or_zero(limited, weights), 1.0)
 
-    Those that are too large are all set to one limit.
+
+def capped(weights: Vector, sizes: Vector) -> Vector:
+    """Return the weights; those of rows of outlying size are no more than a small share of all.
+
+    Where weights grow steeply with sizes, ordinary rows may differ by far more: these are left.
     """
-    share = max(_LARGEST_SHARE, _LARGEST_SHARE_OF_FEW / len(values))
-    descending = -np.sort(-values)
+    large = outlying(sizes, _LONG)
+    if not large.size:
+        return weights
+    share = max(_LARGEST_SHARE, _LARGEST_SHARE_OF_FEW / len(weights))
+    descending = -np.sort(-weights)
     for count in range(math.ceil(1.0 / share)):
-        # With `count` values at the limit, it is this share of them and of the rest.
+        # With `count` weights at the limit, it is this share of them and of the rest.
         limit = share * math.fsum(descending[count:]) / (1.0 - share * count)
-        if count == len(values) or descending[count] <= limit:
+        if count == len(weights) or descending[count] <= limit:
             break
-    return np.minimum(values, limit) if limit > 0.0 else values
+    limited = weights.copy()
+    limited[large] = np.minimum(weights[large], limit)
+    return limited
 
 
 def distances_from(X: Rows, centre: Vector) -> Vector:

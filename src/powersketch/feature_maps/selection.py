@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from powersketch.feature_maps.outliers import capped
+from powersketch.feature_maps.outliers import damping
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
@@ -47,10 +47,9 @@ def relative_error(row_map: RowMap, rows: Rows, size: int, K: Real) -> float:
     largest = float(np.max(np.abs(K)))
     if largest == 0:
         return float(np.linalg.norm(Z))
-    sizes = np.maximum(K.diagonal() / largest, 0.0)
-    damping = np.sqrt(capped(sizes) / np.where(sizes > 0.0, sizes, 1.0))
-    Z = Z.astype(np.float64) / np.sqrt(largest) * damping[:, None]
-    exact = K / largest * damping[:, None] * damping
+    factors = np.sqrt(damping(np.maximum(K.diagonal() / largest, 0.0), rows))
+    Z = Z.astype(np.float64) / np.sqrt(largest) * factors[:, None]
+    exact = K / largest * factors[:, None] * factors
     return float(np.linalg.norm(Z @ Z.T - exact) / np.linalg.norm(exact))
 
 

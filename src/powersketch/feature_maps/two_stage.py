@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersketch import native
 from powersketch.execution import Progress, interruptible
 from powersketch.feature_maps.batches import batch_rows, transform_rows
-from powersketch.feature_maps.outliers import capped
+from powersketch.feature_maps.outliers import damping
 from powersketch.feature_maps.row_maps import ORDINARY, BoundRowMap, RowMap, Strangeness
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
@@ -57,12 +57,18 @@ class TwoStageMap:
     def principal(
         cls, inner: RowMap, inner_components: int, pilot: Rows, size: int, threads: int
     ) -> TwoStageMap:
-        """Find the main directions, at most `size`, of the inner features of the pilot rows."""
+        """Find the main directions, at most `size`, of the inner features of the pilot rows.
+
+        A few long rows do not take all the energy.
+        """
         silent = Progress("", pilot.shape[0], 0)
         features, _ = transform_rows(
             inner, pilot, inner_components, threads=threads, progress=silent
         )
-        return cls(inner, principal_directions(features, size))
+        energies = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+        largest = max(float(energies.max(initial=0.0)), np.finfo(np.float64).tiny)
+        factors = np.sqrt(damping(energies / largest, pilot))
+        return cls(inner, principal_directions(features * factors[:, None], size))
 
     @property
     def name(self) -> str:
@@ -112,16 +118,13 @@ class BoundTwoStageMap:
 def principal_directions(features: Real, size: int) -> NDArray[np.float64]:
     """Return up to `size` orthonormal directions that hold most of the rows' energy.
 
-    They are eigenvectors of FᵀF, or come from those of F Fᵀ where that is smaller. The energy of
-    rows is limited to a small share of the whole, so that a few of them do not take it all.
+    They are eigenvectors of FᵀF, or come from those of F Fᵀ where that is smaller.
     """
     F = features.astype(np.float64)
     largest = float(np.abs(F).max())
     if largest == 0:
         return np.empty((F.shape[1], 0))
     F /= largest
-    sizes = np.einsum("ij,ij->i", F, F)
-    F *= np.sqrt(capped(sizes) / np.where(sizes > 0.0, sizes, 1.0))[:, None]
     tall = F.shape[0] > F.shape[1]
     energies, vectors = interruptible(lambda: np.linalg.eigh(F.T @ F if tall else F @ F.T))
     energies, vectors = energies[::-1][:size], vectors[:, ::-1][:, :size]

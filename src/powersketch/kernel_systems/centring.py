@@ -26,7 +26,9 @@ def useful_shift(kernel: Kernel, X: Rows) -> Real | None:
     mean = central_row(sample)
     with np.errstate(over="ignore"):
         squared_norms = np.einsum("ij,ij->i", sample, sample, dtype=np.float64)
-        useful = mean @ mean > _NOTICEABLE * float(np.mean(capped(squared_norms)))
+        useful = mean @ mean > _NOTICEABLE * float(
+            np.mean(capped(squared_norms, np.sqrt(squared_norms)))
+        )
     return mean.astype(X.dtype) if useful else None
 
 
