@@ -152,8 +152,9 @@ def callable_series(function: Function, radius: float = 1.0) -> ContourSeries:
     >>> callable_series(np.cos)
     Traceback (most recent call last):
     ...
-    ValueError: coefficient 2 of cos is -0.5: the kernel is not positive definite (a dot-product
-    kernel is positive definite in every dimension only if all coefficients are at least 0).
+    powersketch.exceptions.InputError: coefficient 2 of cos is -0.5: the kernel is not positive
+    definite (a dot-product kernel is positive definite in every dimension only if all coefficients
+    are at least 0).
     """
     radius = checked_positive("radius", radius)
     size = _largest_value(function, radius)
