@@ -20,7 +20,7 @@ from powersketch import (
     PolynomialSketch,
 )
 from powersketch.exceptions import OutlierWarning, RangeWarning
-from powersketch.feature_maps.outliers import damping
+from powersketch.feature_maps.outliers import fair_shares
 from powersketch.kernels import Gaussian, Polynomial
 from tests.feature_maps.maps import Case
 from tests.hostile.matrices import GOOD, ROWS, AbsurdRow, Matrix, normal
@@ -61,7 +61,7 @@ class Chooser:
         """
         sketch = self.estimator(**{"random_state": 5, **self.parameters, **choice}).fit(fitted_to)
         Z, K = sketch.transform(X), sketch.kernel_(X, dtype=np.float64)
-        factors = np.sqrt(damping(K.diagonal() / K.diagonal().max(), X))[:, None]
+        factors = fair_shares(np.sqrt(K.diagonal()), X)[1][:, None]
         return kernel_error(Z * factors, factors * K * factors.T)
 
 
@@ -189,7 +189,7 @@ REGIONS = {
 
 def choice_is_good(chooser: Chooser, region: Region, seed: int) -> None:
     """The error is near that of the best own choice, or a warning says that rows are far off."""
-    rows = region.matrix.rows(seed, rows=2 * ROWS)
+    rows = region.matrix.rows(seed, rows=6 * ROWS)  # fewer say little about others
     fitted_to, X = rows[::2], region.move(rows[1::2])
     errors = {str(choice): chooser.error(fitted_to, X, **choice) for choice in chooser.choices}
     with warnings.catch_warnings(record=True) as caught:

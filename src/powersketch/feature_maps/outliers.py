@@ -31,6 +31,7 @@ _FEWEST_ROWS = 5  # in fewer, nothing tells an outlier from the others
 _MOST_NAMED = 3
 # From so many typical lengths on, a row is a long one.
 _LONG = 2.0
+_LARGEST_RATIO = 1e150  # of norms, whose squares are numbers, too
 # No long row of a sample of many has a larger share in a choice.
 _LARGEST_SHARE = 1 / 32
 _LARGEST_SHARE_OF_FEW = 4  # rows' worth
@@ -79,11 +80,21 @@ def central_row(X: Rows, weights: Vector | None = None) -> Vector:
     return column_sums(X, weights / math.fsum(weights))
 
 
-def damping(weights: Vector, X: Rows) -> Vector:
-    """Return factors that keep a few long rows of X from having most of the weight."""
+def fair_shares(norms: Vector, X: Rows) -> tuple[Vector, Vector]:
+    """Return squares of feature norms with those of long rows limited, and what limits the norms.
+
+    The squares are relative to the largest of the other rows, however much larger the norms of a
+    few long rows are; the factors are one for all but these.
+    """
     lengths = distances_from(X, np.zeros(X.shape[1]))
-    limited = capped(weights, lengths)
-    return np.where(limited < weights, ratio_or_zero(limited, weights), 1.0)
+    large = outlying(lengths, _LONG)
+    unit = max(float(np.delete(norms, large).max(initial=0.0)), np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        relative = np.minimum(norms / unit, _LARGEST_RATIO)
+    squares = capped(np.square(relative), lengths)
+    factors = np.ones_like(norms)
+    factors[large] = np.minimum(ratio_or_zero(np.sqrt(squares[large]), relative[large]), 1.0)
+    return squares, factors
 
 
 def capped(weights: Vector, sizes: Vector) -> Vector:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from powersketch.feature_maps.outliers import damping
+from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
@@ -43,13 +43,13 @@ def relative_error(row_map: RowMap, rows: Rows, size: int, K: Real) -> float:
 
     Rows of large norm are scaled down first, where they are so few that no other row would count.
     """
-    Z = features_of_few(row_map, rows, size)
+    Z = features_of_few(row_map, rows, size).astype(np.float64)
+    _, factors = fair_shares(np.sqrt(np.maximum(K.diagonal(), 0.0)), rows)
+    Z, K = Z * factors[:, None], K * factors[:, None] * factors
     largest = float(np.max(np.abs(K)))
     if largest == 0:
         return float(np.linalg.norm(Z))
-    factors = np.sqrt(damping(np.maximum(K.diagonal() / largest, 0.0), rows))
-    Z = Z.astype(np.float64) / np.sqrt(largest) * factors[:, None]
-    exact = K / largest * factors[:, None] * factors
+    Z, exact = Z / np.sqrt(largest), K / largest
     return float(np.linalg.norm(Z @ Z.T - exact) / np.linalg.norm(exact))
 
 

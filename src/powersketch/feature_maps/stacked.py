@@ -15,7 +15,7 @@ from powersketch import native
 from powersketch.feature_maps.augmented_rows import power_of_two_shift
 from powersketch.feature_maps.column_sums import column_sums
 from powersketch.feature_maps.expansion import AffineRows, Expansion, FromSeries, Measured, Terms
-from powersketch.feature_maps.outliers import damping
+from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.row_maps import WITHOUT_SERIES, RowMap, Strangeness, overflow_error
 from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.feature_maps.vanished import restore_vanished
@@ -342,9 +342,7 @@ def _pilot_sizes(expansion: Expansion, pilot: Rows, size: int) -> StackedSizes:
     constant = [value * value for value in measured.constants()]
     totals = np.add.reduce([*constant, *(s for part in squares for s in part)], axis=0)
     norms = measured.norms
-    largest = max(float(np.max(norms)), np.finfo(np.float64).tiny)
-    diagonal = np.square(norms / largest)
-    importance = diagonal * damping(diagonal, pilot) / np.where(totals > _NOTHING, totals, 1.0)
+    importance = fair_shares(norms, pilot)[0] / np.where(totals > _NOTHING, totals, 1.0)
     means = [[math.fsum(importance * s) / len(norms) for s in part] for part in squares]
     first = expansion.parts[0]
     weights = np.zeros(max(first.degrees, default=1) + 1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersketch import native
 from powersketch.execution import Progress, interruptible
 from powersketch.feature_maps.batches import batch_rows, transform_rows
-from powersketch.feature_maps.outliers import damping
+from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.row_maps import ORDINARY, BoundRowMap, RowMap, Strangeness
 from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
@@ -65,9 +65,8 @@ class TwoStageMap:
         features, _ = transform_rows(
             inner, pilot, inner_components, threads=threads, progress=silent
         )
-        energies = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-        largest = max(float(energies.max(initial=0.0)), np.finfo(np.float64).tiny)
-        factors = np.sqrt(damping(energies / largest, pilot))
+        squares, _ = native.row_moments(features, np.zeros(features.shape[1]))
+        _, factors = fair_shares(np.sqrt(squares), pilot)
         return cls(inner, principal_directions(features * factors[:, None], size))
 
     @property
