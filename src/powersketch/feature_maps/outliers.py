@@ -88,10 +88,11 @@ def fair_shares(norms: Vector, X: Rows) -> tuple[Vector, Vector]:
     """
     lengths = distances_from(X, np.zeros(X.shape[1]))
     large = outlying(lengths, _LONG)
-    unit = max(float(np.delete(norms, large).max(initial=0.0)), np.finfo(np.float64).tiny)
+    # Where all other rows have norm zero, the long ones are all there is.
+    unit = float(np.delete(norms, large).max(initial=0.0)) or float(norms.max(initial=0.0)) or 1.0
     with np.errstate(over="ignore"):
         relative = np.minimum(norms / unit, _LARGEST_RATIO)
-    squares = capped(np.square(relative), lengths)
+    squares = np.minimum(capped(np.square(relative), lengths), len(norms))
     factors = np.ones_like(norms)
     factors[large] = np.minimum(ratio_or_zero(np.sqrt(squares[large]), relative[large]), 1.0)
     return squares, factors
