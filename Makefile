@@ -19,8 +19,8 @@ PYTHON_FLAGS = -I$(NANOBIND)/include -I$(NANOBIND)/ext/robin_map/include -fvisib
 SANITIZED := build/sanitized/_native.so
 SANITIZED_PARTS := $(addprefix build/native_tests/,bindings.o dispatch.o thread_pool.o isa_baseline.o \
     isa_avx2.o isa_avx512.o) build/sanitized/nanobind.o
-SANITIZED_TESTS := tests/native/test_bad_arguments.py tests/native/test_compiled.py \
-    tests/given_arrays/test_given_arrays.py
+SANITIZED_TESTS := tests/routines/test_bad_arguments.py tests/routines/test_compiled.py \
+    tests/validation/test_validation.py
 # Long rows and whole estimators would take minutes more, and no other line of C++.
 SANITIZED_CHOICE := not large_rows and not entry and not entries
 
@@ -70,7 +70,7 @@ $(NATIVE_TEST): $(addprefix build/native_tests/,tests/same_bits.o isa_baseline.o
 sanitize: $(VENV)/.installed $(SANITIZED)
 	LD_PRELOAD="$(foreach library,libasan.so libstdc++.so.6,$(shell $(CXX) -print-file-name=$(library)))" \
 	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(ONE_BLAS_THREAD) \
-	    PYTHONPATH=tests/native/sanitized POWERSKETCH_SANITIZED=$(SANITIZED) \
+	    PYTHONPATH=tests/routines/sanitized POWERSKETCH_SANITIZED=$(SANITIZED) \
 	    $(BIN)/python -m pytest -q -s -k '$(SANITIZED_CHOICE)' $(SANITIZED_TESTS)
 
 build/native_tests/bindings.o: NATIVE_TEST_FLAGS += $(PYTHON_FLAGS)

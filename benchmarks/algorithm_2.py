@@ -10,9 +10,9 @@ from report import Bar, Row, Table, at_most
 
 from powersketch import GaussianSketch
 from powersketch.kernel_systems.maps import map_for
+from powersketch.linalg import FactorOperator, TriangularFactor, preconditioned_gradient
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
-from powersketch.solvers import FactorOperator, TriangularFactor, preconditioned_gradient
 
 TOL = 1e-6
 COLUMNS, DISTANCES, LARGEST_CONDITION = 1000, tuple(np.logspace(-0.5, -5, 10)), 1e8

@@ -7,7 +7,7 @@ from data import normal_rows
 from report import Row, Table, at_most
 from timing import best_seconds, usual_rounds
 
-from powersketch import native
+from powersketch import routines
 from powersketch.powers import PowerSketch, RowFormat, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT
@@ -79,7 +79,7 @@ def chain_call(X: np.ndarray, outputs: Mapping[int, Slice]) -> Callable[[], bool
 def single_application() -> Callable[[], np.ndarray]:
     A = normal_rows(ROWS, LENGTH)
     spec = TensorSRHT.draw(RandomStreams(0, "benchmark"), LENGTH, LENGTH).spec
-    return lambda: native.tensor_srht(A, A, spec)
+    return lambda: routines.tensor_srht(A, A, spec)
 
 
 MEASUREMENTS = (all_degrees_against_their_parts,)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from powersketch import solve_kernel_system
 from powersketch.kernels import Gaussian, Kernel, NeuralTangent, Polynomial
-from powersketch.solvers import SolverResult
+from powersketch.linalg import SolverResult
 
 CLUSTERS, RANK = 100, 20
 

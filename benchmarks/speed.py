@@ -13,7 +13,7 @@ from report import Row, Table, at_least, at_most
 from sklearn.kernel_approximation import PolynomialCountSketch
 from timing import best_seconds, usual_rounds
 
-from powersketch import PolynomialSketch, native
+from powersketch import PolynomialSketch, routines
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, SRHT
 
@@ -101,7 +101,7 @@ def two_threads_against_one(*, quick: bool) -> Table:
     spec = SRHT.draw(RandomStreams(0, "benchmark"), 4096, 1024).spec
     work = {
         "transform": lambda n: sketch.set_params(n_jobs=n).transform(short_rows),
-        "SRHT": lambda n: native.srht(long_rows, spec, threads=n),
+        "SRHT": lambda n: routines.srht(long_rows, spec, threads=n),
         "two SHA-256 sums": _two_checksums,
     }
     bars = {"transform": 1.7, "SRHT": 1.7} if (os.cpu_count() or 1) > 1 else {}

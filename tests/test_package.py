@@ -29,19 +29,8 @@ PUBLIC = [
     "compare",
     "kernels",
     "solve_kernel_system",
-    "solvers",
 ]
 OPTIONAL = {"dask", "matplotlib", "pandas", "pyarrow", "rich", "typer"}
-# Options, and a module that a fit needs with that one only.
-MODULES_OF_OPTIONS = {
-    "method='ctr'": "powers.complex_to_real",
-    "method='tensorsketch'": "powers.tensor_sketch",
-    "method='tree'": "powers.tree",
-    "method='adaptive'": "powers.adaptive_draws",
-    "compression='principal'": "feature_maps.two_stage",
-    "n_components='auto', eps=0.5": "accuracy.growth",
-}
-
 
 def modules_after(code: str) -> set[str]:
     """Return the modules that a new interpreter has loaded after running `code`."""
@@ -56,12 +45,6 @@ def modules_after(code: str) -> set[str]:
 def packages_after(code: str) -> set[str]:
     """Return the top-level packages among these modules."""
     return {name.partition(".")[0] for name in modules_after(code)}
-
-
-def code_of_fit(options: str = "") -> str:
-    """Return code that fits a sketch of twelve rows, with default parameters but for these."""
-    rows = "[[i / 12, 1 - i / 12, i * i / 144, 0.5] for i in range(12)]"
-    return f"PolynomialSketch(3, **{{'n_components': 7, **dict({options})}}).fit_transform({rows})"
 
 
 def test_public_names() -> None:
@@ -80,31 +63,6 @@ def test_importing_it_loads_nothing_else_of_size() -> None:
     """An estimator's module is loaded when it is first asked for."""
     assert not packages_after("import powersketch") & {"numpy", "scipy", "sklearn"}
     assert "sklearn" in packages_after("from powersketch import GaussianSketch")
-
-
-def test_an_import_loads_what_default_parameters_need() -> None:
-    options = {f"powersketch.{module}" for module in MODULES_OF_OPTIONS.values()}
-    loaded = modules_after(f"from powersketch import PolynomialSketch\n{code_of_fit()}")
-    assert "powersketch.powers.repeated_squaring" in loaded
-    assert not loaded & options
-
-
-def test_an_option_loads_its_module() -> None:
-    """So the names above are those that count; in one process, each before its option and after."""
-    checks = "".join(
-        f"assert 'powersketch.{module}' not in sys.modules\n{code_of_fit(option)}\n"
-        f"assert 'powersketch.{module}' in sys.modules\n"
-        for option, module in MODULES_OF_OPTIONS.items()
-    )
-    modules_after(f"from powersketch import PolynomialSketch\n{checks}")
-
-
-def test_names_that_load_a_module() -> None:
-    for name in powers.__all__:
-        assert getattr(powers, name) is not None
-    assert dir(powers) == sorted(powers.__all__)
-    with pytest.raises(AttributeError, match=r"'powersketch\.powers' has no attribute 'Sketch'"):
-        _ = powers.Sketch
 
 
 def test_power_methods_are_classes_by_name() -> None:

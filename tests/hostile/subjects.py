@@ -20,8 +20,8 @@ from powersketch import (
     SketchedKernelRidgeClassifier,
     solve_kernel_system,
 )
-from powersketch.feature_maps.leverage_scores import SCORES
 from powersketch.kernels import Gaussian, Kernel, Polynomial
+from powersketch.nystroem.scores import SCORES
 from powersketch.powers import POWER_METHODS
 from tests.feature_maps.maps import CASES, ESTIMATORS, Case
 from tests.kernels.kernel_cases import KERNELS

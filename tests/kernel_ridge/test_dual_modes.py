@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
 from powersketch import GaussianSketch, kernels
-from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_ridge import (
     CoarseSketchWarning,
     SketchedKernelRidge,
@@ -25,6 +24,7 @@ from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.exact_mode import exact_solution
 from powersketch.kernel_ridge.primal import TrainingRows
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution, sketched_rows
+from powersketch.nystroem.estimator import LeverageNystroem
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 from tests.kernel_ridge.ridge_data import diabetes, digits, waves, weights

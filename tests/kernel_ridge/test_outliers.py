@@ -14,7 +14,7 @@ from powersketch import LeverageNystroem, solve_kernel_system
 from powersketch.exceptions import InputError, OutlierWarning
 from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.kernels import ArcCosine, Gaussian, Polynomial
-from powersketch.solvers import CholeskyFactor
+from powersketch.linalg import CholeskyFactor
 from tests.kernel_ridge.ridge_data import Float64, waves
 
 POLYNOMIAL = Polynomial(2, 0.3, 1.0)

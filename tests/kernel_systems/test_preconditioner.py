@@ -12,7 +12,7 @@ from scipy.sparse.linalg import cg
 
 from powersketch import PolynomialSketch, SketchPreconditioner
 from powersketch.kernels import Gaussian, Kernel, Polynomial
-from powersketch.solvers import KernelOperator, conjugate_gradients
+from powersketch.linalg import KernelOperator, conjugate_gradients
 from tests.kernel_systems.systems import (
     KERNELS,
     dense,

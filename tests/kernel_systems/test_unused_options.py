@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from powersketch import GaussianSketch, SketchPreconditioner, solve_kernel_system
 from powersketch.exceptions import InputError
 from powersketch.kernels import Gaussian
-from powersketch.solvers import conjugate_gradients, preconditioned_gradient
+from powersketch.linalg import conjugate_gradients, preconditioned_gradient
 
 X = np.random.default_rng(0).standard_normal((60, 5))
 y = np.sin(X[:, 0])

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from powersketch.kernels import DotProduct, Gaussian, Kernel, NeuralTangent, _kernel
+from powersketch.kernels import DotProduct, Gaussian, Kernel, NeuralTangent
+from powersketch.kernels import kernel as kernel_module
 from tests.kernels.kernel_cases import (
     KERNELS,
     SPARSE_FORMATS,
@@ -37,7 +38,7 @@ NUMERIC = [kernel for kernel in KERNELS if not isinstance(kernel, DotProduct)]
 @pytest.fixture(scope="class")
 def small_tiles() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_kernel, "_EDGE", EDGE)
+        patch.setattr(kernel_module, "_EDGE", EDGE)
         yield
 
 

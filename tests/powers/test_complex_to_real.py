@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.native import Rows
+from powersketch.arrays import Rows
 from powersketch.powers import POWER_METHODS, ComplexToReal, RowFormat, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES

@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.native import Rows
+from powersketch.arrays import Rows
 from powersketch.powers import PowerSketch, RowFormat, Slice, algorithm_1
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, PAIR_SKETCHES, SRHT, BaseSketch, TensorSRHT

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
-from powersketch.native import Rows, TensorSketchSpec, make_tensor_sketch
+from powersketch.arrays import Rows
 from powersketch.powers import RowFormat, Slice, TensorSketchPowers
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import TensorSketchSpec, make_tensor_sketch
 from powersketch.sketches.scatter import hashed_table
 
 COLUMNS, SIZE = 50, 24

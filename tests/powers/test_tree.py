@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import _native
-from powersketch.native import Rows
+from powersketch.arrays import Rows
 from powersketch.powers import POWER_METHODS, RowFormat, Slice, TreeSketch, tree
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, PairSketch

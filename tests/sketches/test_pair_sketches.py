@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
-from powersketch.native import padded_length
+from powersketch.arrays import padded_length
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import PAIR_SKETCHES, PairSketch, TensorSketch, TensorSRHT
 

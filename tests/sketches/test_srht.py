@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from powersketch.native import padded_length
+from powersketch.arrays import padded_length
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import hadamard
 
-from powersketch.native import padded_length
+from powersketch.arrays import padded_length
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import StructuredNormal
 

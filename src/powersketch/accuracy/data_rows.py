@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.given_arrays import checked_rows
 from powersketch.kernels import Kernel
-from powersketch.native import Rows
+from powersketch.validation import checked_rows
 
 Float64 = NDArray[np.float64]
 

@@ -23,10 +23,10 @@ from powersketch.accuracy.spectral import check_alpha_is_felt
 from powersketch.accuracy.traces import MOST_PRODUCTS, ridge_trace, student_error
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible, thread_count
-from powersketch.given_arrays import sound_array
 from powersketch.kernels import Kernel
 from powersketch.parameters import checked_positive
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.validation import sound_array
 
 _EXACT_ROWS = 2000
 _EXACT_COLUMNS = 4096

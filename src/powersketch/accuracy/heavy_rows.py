@@ -11,8 +11,8 @@ import numpy as np
 
 from powersketch.accuracy.data_rows import DataRows, Float64, kernel_diagonal
 from powersketch.accuracy.sampled_pairs import PairErrors
+from powersketch.arrays import divide_or_zero
 from powersketch.kernels import Kernel
-from powersketch.native import ratio_or_zero
 
 # So few rows of a sample are too few to stand for all that are like them.
 _FEW = 2.0
@@ -55,7 +55,7 @@ def light_rows(kernel: Kernel, rows: DataRows) -> DataRows:
 
 def is_exact(errors: PairErrors, eps: float) -> bool:
     """Tell whether all errors are far below eps relative to the norms of their two rows."""
-    inverse = ratio_or_zero(1.0, np.sqrt(errors.diagonal))
+    inverse = divide_or_zero(1.0, np.sqrt(errors.diagonal))
     relative = np.abs(errors.errors) * inverse[:, np.newaxis] * inverse
     limit = _EXACT * eps * errors.diagonal_scale / errors.scale
     return bool(relative.max() <= limit)

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from powersketch.arrays import Rows
 from powersketch.cli.sparse_archives import sparse_matrix
 from powersketch.comparison.units import bytes_text
 from powersketch.execution import available_memory
-from powersketch.native import Rows
 
 # Shape, whether columns come first, and the type of the entries.
 Header = tuple[tuple[int, ...], bool, np.dtype[Any]]

@@ -15,8 +15,8 @@ from powersketch.cli.options import Debug, bytes_of, integer, listed, with_numbe
 from powersketch.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
+    from powersketch.arrays import Rows
     from powersketch.comparison import Comparison
-    from powersketch.native import Rows
 
 _NOTHING_MEASURED = 2
 _INTERRUPTED = 130

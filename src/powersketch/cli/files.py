@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from powersketch.arrays import Rows
 from powersketch.cli.array_files import read_archive, read_array
 from powersketch.cli.columns import label, target_column
 from powersketch.cli.matrix_market_files import read_matrix_market
@@ -17,7 +18,6 @@ from powersketch.cli.parquet_files import read_parquet
 from powersketch.cli.svmlight_files import read_svmlight
 from powersketch.cli.text_files import read_text
 from powersketch.exceptions import InputError
-from powersketch.native import Rows
 from powersketch.parameters import refuse_unless_default
 
 _CHECKED_AT_ONCE = 2**20

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from powersketch.arrays import Rows
 from powersketch.cli.text_lines import (
     finite_numbers,
     problem_of,
@@ -20,7 +21,6 @@ from powersketch.cli.text_lines import (
     whole_number,
     whole_numbers,
 )
-from powersketch.native import Rows
 
 _FIRST = "%%matrixmarket"
 _FORM = "%%MatrixMarket matrix coordinate real general"

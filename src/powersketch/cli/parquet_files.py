@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.arrays import Rows
 from powersketch.cli.columns import shortened, target_column
 from powersketch.comparison.units import bytes_text
 from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
-from powersketch.native import Rows
 
 _BYTES_OF_NUMBER = 8
 

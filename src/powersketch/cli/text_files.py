@@ -9,11 +9,11 @@ from typing import NoReturn
 
 import numpy as np
 
+from powersketch.arrays import Rows
 from powersketch.cli.columns import label, shortened, target_column
 from powersketch.cli.csv_layout import Layout, Record, layout_of, records
 from powersketch.cli.printing import print_note
 from powersketch.cli.text_lines import finite_numbers, problem_of, refuse
-from powersketch.native import Rows
 
 _REMEDY = "remove or fill it, or leave its column out with --target."
 

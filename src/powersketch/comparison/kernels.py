@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from powersketch.arrays import Rows, is_sparse
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.feature_maps.base import resolved_gamma
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, NeuralTangent, Polynomial
-from powersketch.native import Rows, is_sparse
 from powersketch.parameters import one_of
 
 _KERNELS: dict[str, tuple[type[Kernel], tuple[str, ...]]] = {

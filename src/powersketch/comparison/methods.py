@@ -10,7 +10,6 @@ from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSam
 
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_systems.maps import map_for
 from powersketch.kernels import (
     ArcCosine,
@@ -20,6 +19,7 @@ from powersketch.kernels import (
     NeuralTangent,
     Polynomial,
 )
+from powersketch.nystroem.estimator import LeverageNystroem
 from powersketch.powers import POWER_METHODS
 
 Kind = Literal["oblivious", "data-dependent", "peer"]

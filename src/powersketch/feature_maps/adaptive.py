@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.execution import ordered_map
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.feature_maps.vanished import restore_vanished
-from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import (
     RowFormat,
     SampledMonomials,
@@ -99,7 +99,7 @@ class AdaptiveMap:
         values, exponents = self.monomials.values(near_one)
         degree = self.monomials.degree
         if self.preserve_norms:
-            squares, _ = native.row_moments(values, np.zeros(values.shape[1]))
+            squares, _ = routines.row_moments(values, np.zeros(values.shape[1]))
             norms = Scaled.of(np.sqrt(squared_norms)).power(degree)
             found = Scaled.of(np.sqrt(np.where(squares > 0.0, squares, 1.0)))
             scale = norms * found.inverse()

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.arrays import Rows
 from powersketch.feature_maps.neural_base import NeuralFeatureMap
 from powersketch.feature_maps.neural_maps import arc_cosine_map, random_arc_cosine
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.scale_free import ScaleFreeMap
 from powersketch.kernels import ArcCosine
-from powersketch.native import Rows
 from powersketch.random_streams import RandomStreams
 
 

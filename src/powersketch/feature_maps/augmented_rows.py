@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Rows
+from powersketch import routines
+from powersketch.arrays import Rows
 
 # Rows are brought near norm one by a power of two, exactly; float32 limits how far that can go.
 _LARGEST_SHIFT = 120
@@ -39,7 +39,7 @@ class AugmentedRows:
 
     def squared_norms(self, X: Rows, threads: int) -> NDArray[np.float64]:
         """Return ‖x̃‖² of every row."""
-        squares, _ = native.row_moments(X, np.zeros(X.shape[1]), threads=threads)
+        squares, _ = routines.row_moments(X, np.zeros(X.shape[1]), threads=threads)
         return self.gamma * squares + self.coef0
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from powersketch.arrays import Real, Rows
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps.batches import transform_rows
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.kernels import Kernel
-from powersketch.native import LARGEST_LENGTH, Real, Rows
 from powersketch.parameters import checked_fraction, checked_integer
+from powersketch.routines import LARGEST_LENGTH
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from powersketch.arrays import Real, Rows, is_sparse, padded_length
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
@@ -17,9 +18,7 @@ from powersketch.feature_maps.batches import entry_variance, transform_rows
 from powersketch.feature_maps.outliers import without_outliers
 from powersketch.feature_maps.range_checks import check_range
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.given_arrays import REAL_ROWS, checked_rows, sound_array
 from powersketch.kernels import Kernel
-from powersketch.native import LARGEST_LENGTH, Real, Rows, is_sparse, padded_length
 from powersketch.parameters import (
     checked_integer,
     checked_truth,
@@ -29,7 +28,9 @@ from powersketch.parameters import (
 )
 from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.routines import LARGEST_LENGTH
 from powersketch.sketches import BASE_SKETCHES
+from powersketch.validation import REAL_ROWS, checked_rows, sound_array
 
 if TYPE_CHECKING:
     from powersketch.accuracy import Certificate

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.execution import Progress
 from powersketch.feature_maps.row_maps import ORDINARY, RowMap
-from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
 
 _BATCH_BYTES = 4 << 20
@@ -55,7 +55,7 @@ def entry_variance(X: Rows) -> float:
     """
     ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]
     rows = batch_rows(X, 1, 1)
-    sums = [native.row_moments(block, ones)[1] for _, block in contiguous_batches(X, rows)]
+    sums = [routines.row_moments(block, ones)[1] for _, block in contiguous_batches(X, rows)]
     if not math.isfinite(float(np.abs(np.concatenate(sums)).sum())):
         return math.inf
     mean = math.fsum(np.concatenate(sums)) / count
@@ -66,7 +66,7 @@ def entry_variance(X: Rows) -> float:
             deviations.data -= mean
         else:
             deviations -= mean
-        squares.append(native.row_moments(deviations, ones)[0])
+        squares.append(routines.row_moments(deviations, ones)[0])
     # The entries that a sparse matrix does not store are zeros, mean away from the mean.
     absent: int = count - X.nnz if is_sparse(X) else 0
     if not math.isfinite(float(np.concatenate(squares).sum())):
@@ -79,7 +79,7 @@ def largest_squared_norm(X: Rows) -> float:
     """Return the largest ‖x‖² of all rows."""
     nowhere, rows = np.zeros(X.shape[1]), batch_rows(X, 1, 1)
     largest = (
-        float(native.row_moments(block, nowhere)[0].max())
+        float(routines.row_moments(block, nowhere)[0].max())
         for _, block in contiguous_batches(X, rows)
     )
     return max(largest, default=0.0)

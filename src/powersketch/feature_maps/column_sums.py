@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import Rows, is_sparse
+from powersketch.arrays import Rows, is_sparse
 
 
 def column_sums(

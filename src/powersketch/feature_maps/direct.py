@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Real, Rows
 from powersketch.feature_maps.augmented_rows import AugmentedRows, power_of_two_shift
 from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.feature_maps.vanished import restore_vanished
-from powersketch.native import Real, Rows
 from powersketch.powers import (
     POWER_METHODS,
     BoundPowers,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import InputError, warn_user
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
@@ -21,7 +22,6 @@ from powersketch.feature_maps.series_expansion import SeriesKernel
 from powersketch.feature_maps.series_tails import check_tail, finite_series_of, unused_tail_options
 from powersketch.kernels import DotProduct
 from powersketch.kernels.series import CoefficientSeries, PowerSeries
-from powersketch.native import Rows
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.row_checks import check_power
-from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.powers import Monomials, RowFormat, Scaled
 
 
@@ -39,7 +39,7 @@ class ExactMap:
         squared_norms = rows.squared_norms(X, threads)
         check_power(X, squared_norms, self.degree)
         norms = np.sqrt(squared_norms)
-        inverse = ratio_or_zero(1.0, norms)
+        inverse = divide_or_zero(1.0, norms)
         unit = np.empty((X.shape[0], X.shape[1] + rows.extra_columns), dtype=out.dtype)
         dense = X.toarray() if is_sparse(X) else X
         unit[:, : X.shape[1]] = dense * (rows.root_gamma * inverse)[:, None]

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import Rows
+from powersketch.arrays import Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Real, Rows
 from powersketch.feature_maps.batches import dense_parts
 from powersketch.feature_maps.gaussian_expansion import CentredRows
 from powersketch.feature_maps.vanished import random_direction
-from powersketch.native import Real, Rows
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import StructuredNormal

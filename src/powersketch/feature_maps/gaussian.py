@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from powersketch.arrays import Rows, padded_length
 from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
 from powersketch.feature_maps.fourier import FourierMap
 from powersketch.feature_maps.gaussian_expansion import (
@@ -20,7 +21,6 @@ from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Gaussian
-from powersketch.native import Rows, padded_length
 from powersketch.parameters import checked_integer, one_of
 from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams

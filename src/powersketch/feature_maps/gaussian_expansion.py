@@ -17,10 +17,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Rows
 from powersketch.feature_maps.expansion import AffineRows, Terms
 from powersketch.feature_maps.row_checks import check_norms
-from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
 
 _ORDINARY_EXPONENT = 60
@@ -36,7 +36,7 @@ class CentredRows:
 
     def squared_norms(self, X: Rows, threads: int) -> NDArray[np.float64]:
         """Return ‖u‖² of every row."""
-        squares, dots = native.row_moments(X, self.centre, threads=threads)
+        squares, dots = routines.row_moments(X, self.centre, threads=threads)
         check_norms(X, squares)
         distances = squares - 2.0 * dots + math.fsum(self.centre * self.centre)
         lengths = self.factor * np.sqrt(np.maximum(distances, 0.0))

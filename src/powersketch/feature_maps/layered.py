@@ -17,9 +17,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.powers import RowFormat
 from powersketch.sketches import TensorSRHT
 
@@ -108,10 +108,10 @@ def _rescale(products: Real, left: Real, right: Real, threads: int) -> None:
     """Set the norm of every product to the product of the norms."""
     norms = [np.sqrt(_squares(rows, threads)) for rows in (left, right, products)]
     wanted, present = norms[0] * norms[1], norms[2]
-    factor = ratio_or_zero(wanted, present)
+    factor = divide_or_zero(wanted, present)
     products *= factor.astype(products.dtype)[:, None]
 
 
 def _squares(rows: Real, threads: int) -> Real:
-    squares, _ = native.row_moments(rows, np.zeros(rows.shape[1]), threads=threads)
+    squares, _ = routines.row_moments(rows, np.zeros(rows.shape[1]), threads=threads)
     return squares

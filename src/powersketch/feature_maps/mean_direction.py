@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Rows
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.native import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class MeanDirection:
     def geometry(self, X: Rows, threads: int) -> Geometry:
         """Measure every row."""
         rows = self.rows
-        squares, dots = native.row_moments(X, self.direction, threads=threads)
+        squares, dots = routines.row_moments(X, self.direction, threads=threads)
         squared_norms = rows.gamma * squares + rows.coef0
         along = rows.root_gamma * dots + rows.root_coef0 * self.constant
         shift = along

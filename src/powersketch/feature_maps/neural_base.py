@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from powersketch.arrays import Rows
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.dot_product import series_attributes
 from powersketch.feature_maps.finite_series import FiniteSeries
@@ -11,7 +12,6 @@ from powersketch.feature_maps.neural_maps import SeriesOptions
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.series_choice import EXPANSIONS
 from powersketch.feature_maps.series_tails import check_tail, unused_tail_options
-from powersketch.native import Rows
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from powersketch.arrays import Real, Rows, padded_length
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.finite_series import FiniteSeries
 from powersketch.feature_maps.layered import LayeredMap, Network, SizedMap, TangentLayer
@@ -20,7 +21,6 @@ from powersketch.feature_maps.series_expansion import SeriesKernel
 from powersketch.feature_maps.series_tails import finite_series_of
 from powersketch.kernels import ArcCosine, NeuralTangent
 from powersketch.kernels.series import PowerSeries
-from powersketch.native import Real, Rows, padded_length
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT

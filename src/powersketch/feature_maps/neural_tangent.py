@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.neural_base import NeuralFeatureMap
 from powersketch.feature_maps.neural_maps import TangentBuilder, whole_tangent_map
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.kernels import NeuralTangent
-from powersketch.native import Rows
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams
 

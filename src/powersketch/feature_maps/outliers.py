@@ -11,11 +11,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Rows, divide_or_zero
 from powersketch.exceptions import FarRowWarning, warn_user
 from powersketch.feature_maps.batches import batch_rows, contiguous_batches
 from powersketch.feature_maps.column_sums import column_sums
-from powersketch.native import Rows, median_row, ratio_or_zero
+from powersketch.routines import median_row
 
 Vector = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ def fair_shares(norms: Vector, X: Rows) -> tuple[Vector, Vector]:
         relative = np.minimum(norms / unit, _LARGEST_RATIO)
     squares = np.minimum(capped(np.square(relative), lengths), len(norms))
     factors = np.ones_like(norms)
-    factors[large] = np.minimum(ratio_or_zero(np.sqrt(squares[large]), relative[large]), 1.0)
+    factors[large] = np.minimum(divide_or_zero(np.sqrt(squares[large]), relative[large]), 1.0)
     return squares, factors
 
 
@@ -120,10 +121,10 @@ def capped(weights: Vector, sizes: Vector) -> Vector:
 
 def distances_from(X: Rows, centre: Vector) -> Vector:
     """Return the distance of every row from the centre; infinite if it exceeds float64."""
-    squared_length = float(native.row_moments(centre[None, :], centre)[0][0])
+    squared_length = float(routines.row_moments(centre[None, :], centre)[0][0])
     distances = np.empty(X.shape[0])
     for part, block in contiguous_batches(X, batch_rows(X, 1, 1)):
-        squares, dots = native.row_moments(block, centre)
+        squares, dots = routines.row_moments(block, centre)
         with np.errstate(over="ignore", invalid="ignore"):
             differences = squares - 2.0 * dots + squared_length
         distances[part] = np.where(np.isfinite(squares), differences, np.inf)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.feature_maps.augmented_rows import AugmentedRows
@@ -22,7 +23,6 @@ from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
 from powersketch.kernels import Polynomial
-from powersketch.native import Rows
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams

@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Rows
 from powersketch.feature_maps.expansion import AffineRows, Terms
 from powersketch.feature_maps.mean_direction import Geometry, MeanDirection
 from powersketch.feature_maps.row_checks import check_power
-from powersketch.native import Rows
 from powersketch.powers import Scaled, ascending_powers
 
 # Of high kernels only so many degrees can have weight that is worth a feature.

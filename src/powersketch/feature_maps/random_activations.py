@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.batches import dense_parts
 from powersketch.feature_maps.row_checks import check_norms, check_values
-from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat, Scaled
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, StructuredNormal, TensorSRHT

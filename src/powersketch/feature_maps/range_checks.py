@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.feature_maps.row_maps import OUT_OF_RANGE, UNUSUAL, WITHOUT_SERIES, RowMap
 from powersketch.feature_maps.selection import features_of_few
-from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 
 _WORSE = 1.3  # a little less than what users are promised: only some rows are measured
 _NEGLIGIBLE = 1e-4  # norms of features beside those of others: errors of such rows do not count
@@ -72,7 +72,7 @@ def _measured_errors(
     # As they are, and all of norm one: the former is what users measure, the latter what they mean.
     scales = (
         np.full_like(norms, 1.0 / root),
-        ratio_or_zero(1.0, norms),
+        divide_or_zero(1.0, norms),
     )
     pairs = [_errors(features, K, scale[:, None], len(first)) for scale in scales]
     return max(pairs, key=lambda pair: pair[0] / max(pair[1], np.finfo(np.float64).tiny))

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import InputError
-from powersketch.native import Rows
 from powersketch.powers import Scaled
 
 

@@ -5,8 +5,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Real, Rows
 from powersketch.exceptions import InputError
-from powersketch.native import Real, Rows
 from powersketch.powers import RowFormat
 
 # How far every row of a batch is from those that the map was made for; None if it is as good for

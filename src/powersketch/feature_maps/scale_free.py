@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.row_maps import BoundRowMap, RowMap, Strangeness
-from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat, times_rows
 from powersketch.powers.unit_rows import to_one
 
@@ -18,7 +18,7 @@ _SMALLEST, _LARGEST = 1e-200, 1e200
 
 def rows_near_one(X: Rows, threads: int = 1) -> Rows:
     """Return the rows, those of extreme size multiplied by powers of two to bring them near one."""
-    squares, _ = native.row_moments(X, np.zeros(X.shape[1]), threads=threads)
+    squares, _ = routines.row_moments(X, np.zeros(X.shape[1]), threads=threads)
     extreme = (squares < _SMALLEST) | (squares > _LARGEST)
     if not extreme.any():
         return X

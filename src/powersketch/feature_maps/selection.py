@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 

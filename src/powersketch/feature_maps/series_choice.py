@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from powersketch.arrays import Real, Rows
 from powersketch.feature_maps.scale_free import rows_near_one
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.series_expansion import (
@@ -14,7 +15,6 @@ from powersketch.feature_maps.series_expansion import (
     SeriesKernel,
 )
 from powersketch.feature_maps.stacked import StackedMap
-from powersketch.native import Real, Rows
 from powersketch.random_streams import RandomStreams
 
 EXPANSIONS = ("auto", "mean", "none")

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Rows, divide_or_zero
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.expansion import AffineRows, Terms
@@ -28,7 +29,6 @@ from powersketch.feature_maps.finite_series import FiniteSeries, horner
 from powersketch.feature_maps.mean_direction import Geometry, MeanDirection
 from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.row_checks import check_norms, check_values
-from powersketch.native import Rows, ratio_or_zero
 from powersketch.powers import Scaled, ascending_powers
 
 Vector = NDArray[np.float64]
@@ -67,7 +67,7 @@ class SeriesKernel:
                 values = self.series.value(squared_norms) + self.offset
         else:
             norms = np.sqrt(squared_norms)
-            inverse = ratio_or_zero(1.0, norms)
+            inverse = divide_or_zero(1.0, norms)
             gains = Scaled.of(squared_norms).power(self.homogeneity).to_float()
             gains = np.where(norms > 0, gains, 0.0)
             with np.errstate(over="ignore"):  # refused below
@@ -75,7 +75,7 @@ class SeriesKernel:
         check_values(X, values)
         missing = self._missing(squared_norms, values)
         roots = np.sqrt(values)
-        unit = ratio_or_zero(1.0, roots)
+        unit = divide_or_zero(1.0, roots)
         lengths = squared_norms * inverse * inverse
         offset_share = math.sqrt(self.offset) * unit
         return RowValues(inverse, lengths, roots, np.sqrt(gains) * unit, offset_share, missing)

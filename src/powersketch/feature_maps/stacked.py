@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.feature_maps.augmented_rows import power_of_two_shift
 from powersketch.feature_maps.column_sums import column_sums
 from powersketch.feature_maps.expansion import AffineRows, Expansion, FromSeries, Measured, Terms
@@ -19,7 +20,6 @@ from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.row_maps import WITHOUT_SERIES, RowMap, Strangeness, overflow_error
 from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.feature_maps.vanished import restore_vanished
-from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.powers import (
     POWER_METHODS,
     BoundPowers,
@@ -211,7 +211,7 @@ class StackedMap:
         factors = {}
         for terms in self.sketched:
             norms = np.sqrt(measured.rows(terms.part).squared_norms)
-            inverse = ratio_or_zero(1.0, norms)
+            inverse = divide_or_zero(1.0, norms)
             undo = Scaled.of(inverse).times_power_of_two(shifts[terms.part])
             for degree in terms.degrees:
                 literal = Scaled.of(np.array(terms.chain.literal_factor(degree)))
@@ -323,9 +323,9 @@ def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
     if rows.shift is not None and terms.direction is not None:
         affine = np.pad(affine, ((0, 0), (0, terms.columns - affine.shape[1])))
         affine += rows.shift[:, None] * terms.direction
-    squares, _ = native.row_moments(affine, np.zeros(affine.shape[1]), threads=threads)
+    squares, _ = routines.row_moments(affine, np.zeros(affine.shape[1]), threads=threads)
     norms = np.sqrt(squares)
-    affine *= ratio_or_zero(1.0, norms)[:, None]
+    affine *= divide_or_zero(1.0, norms)[:, None]
     return affine
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.execution import Progress, interruptible
 from powersketch.feature_maps.batches import batch_rows, transform_rows
 from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.row_maps import ORDINARY, BoundRowMap, RowMap, Strangeness
-from powersketch.native import Real, Rows, is_sparse
 from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 
@@ -65,7 +65,7 @@ class TwoStageMap:
         features, _ = transform_rows(
             inner, pilot, inner_components, threads=threads, progress=silent
         )
-        squares, _ = native.row_moments(features, np.zeros(features.shape[1]))
+        squares, _ = routines.row_moments(features, np.zeros(features.shape[1]))
         _, factors = fair_shares(np.sqrt(squares), pilot)
         return cls(inner, principal_directions(features * factors[:, None], size))
 
@@ -109,7 +109,7 @@ class BoundTwoStageMap:
         column = 0
         for panel in self.panels:
             stop = column + panel.shape[1]
-            out[:, column:stop] = native.product(features, panel, threads=threads)
+            out[:, column:stop] = routines.product(features, panel, threads=threads)
             column = stop
         out[:, column:] = 0
 

@@ -13,7 +13,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.random_streams import RandomStreams
 
 

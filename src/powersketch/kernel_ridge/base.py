@@ -18,7 +18,6 @@ from powersketch.exceptions import (
     warn_user,
 )
 from powersketch.execution import Progress
-from powersketch.given_arrays import REAL_ROWS, sound_array
 from powersketch.kernel_ridge.absurd_rows import without_absurd_rows
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES
 from powersketch.kernel_ridge.choice import Budget, chosen_map
@@ -43,8 +42,9 @@ from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSo
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
 from powersketch.kernels import Kernel
+from powersketch.linalg.dwarfing_rows import dwarfing_rows
 from powersketch.random_streams import RandomStreams, seed_from
-from powersketch.solvers.dwarfing_rows import dwarfing_rows
+from powersketch.validation import REAL_ROWS, sound_array
 
 # All that a fit can leave behind: the next one of another mode must not show it.
 _FITTED = (

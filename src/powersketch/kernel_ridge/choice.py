@@ -13,7 +13,6 @@ import numpy as np
 
 from powersketch.exceptions import warn_user
 from powersketch.execution import Progress
-from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_ridge.memory_needs import bytes_of_fit, bytes_of_scores, pilot_size
 from powersketch.kernel_ridge.primal import (
     TrainingRows,
@@ -25,6 +24,7 @@ from powersketch.kernel_ridge.sketch_parameter import rows_for
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_systems import map_for
 from powersketch.kernels import Kernel
+from powersketch.nystroem.estimator import LeverageNystroem
 from powersketch.random_streams import RandomStreams
 
 Result = TypeVar("Result")

@@ -14,11 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from powersketch.exceptions import InputError, warn_user
-from powersketch.given_arrays import checked_rows, sound_array
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.primal import TrainingRows
 from powersketch.kernel_ridge.targets import check_some_weight, checked_weights
 from powersketch.kernels import Kernel
+from powersketch.validation import checked_rows, sound_array
 
 
 class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):

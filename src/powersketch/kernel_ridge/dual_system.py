@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
 from powersketch.kernel_ridge.primal import TrainingRows, features_of
 from powersketch.kernel_systems import SketchPreconditioner
 from powersketch.kernel_systems.exact_system import exact_preconditioner, is_factored
@@ -17,7 +16,8 @@ from powersketch.kernel_systems.inputs import check_representable
 from powersketch.kernel_systems.nystroem import default_rank
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.kernels import Kernel
-from powersketch.solvers import CholeskyFactor, KernelOperator, LowRankInverse
+from powersketch.linalg import CholeskyFactor, KernelOperator, LowRankInverse
+from powersketch.nystroem.estimator import LeverageNystroem
 
 # No preconditioner depends on it.
 _ANY_TOLERANCE = 1e-6

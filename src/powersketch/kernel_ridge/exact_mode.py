@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.solutions import DualSolution
+from powersketch.linalg import SolverResult, conjugate_gradients, warn_if_not_converged
+from powersketch.linalg.dwarfing_rows import dwarfing_rows
 from powersketch.parameters import checked_tolerance
-from powersketch.solvers import SolverResult, conjugate_gradients, warn_if_not_converged
-from powersketch.solvers.dwarfing_rows import dwarfing_rows
 
 
 def exact_solution(

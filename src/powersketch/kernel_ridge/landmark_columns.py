@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from powersketch.feature_maps.leverage_nystroem import LeverageNystroem
-from powersketch.feature_maps.triangular_rows import TriangularRows
 from powersketch.kernel_ridge.accumulation import mirror_upper_triangle
 from powersketch.kernel_ridge.solutions import KernelSum
 from powersketch.kernel_ridge.statistics import RidgeStatistics
+from powersketch.linalg.triangular_rows import TriangularRows
+from powersketch.nystroem.estimator import LeverageNystroem
 from powersketch.random_streams import RandomStreams
 
 # Of the sums, relative to the trace of the features' Gram matrix; as good as sums of features are.

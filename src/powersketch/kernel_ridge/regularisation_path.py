@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powersketch.exceptions import InputError
-from powersketch.given_arrays import sound_array
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
+from powersketch.validation import sound_array
 
 _VALUES = 50
 _DECADES = 10

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
 from powersketch.accuracy import statistical_dimension
 from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.primal import feature_blocks
 from powersketch.kernel_ridge.solutions import DualSolution
+from powersketch.linalg import CholeskyFactor, conjugate_gradients
+from powersketch.linalg.dwarfing_rows import dwarfing_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
-from powersketch.solvers import CholeskyFactor, conjugate_gradients
-from powersketch.solvers.dwarfing_rows import dwarfing_rows
 
 # Measured on five data sets with s from 3 to 65: at least 99 of 100 sketches keep to 1 + eps.
 _MARGIN, _SPREAD = 1.25, 4.0
@@ -139,7 +139,7 @@ def _transposed_product(
     # Fewer samples than rows are all distinct.
     sampled = np.zeros((vectors.shape[1], spec.padded))
     sampled[:, spec.indices] = spec.scale * vectors.T
-    mixed = native.fwht(sampled, spec.padded, threads=threads)[:, : sketch.columns]
+    mixed = routines.fwht(sampled, spec.padded, threads=threads)[:, : sketch.columns]
     return np.ascontiguousarray((mixed * spec.signs).T)
 
 

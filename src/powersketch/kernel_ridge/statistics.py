@@ -15,8 +15,8 @@ from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.accumulation import StatisticsSum, row_blocks
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.targets import checked_targets, checked_weights
+from powersketch.linalg import CholeskyFactor
 from powersketch.parameters import checked_non_negative
-from powersketch.solvers import CholeskyFactor
 
 __all__ = ["RidgeSolution", "RidgeStatistics", "block_statistics"]
 

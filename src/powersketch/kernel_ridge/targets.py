@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
 from powersketch.exceptions import InputError, InputTypeError, OutlierWarning, warn_user
-from powersketch.given_arrays import checked_rows, sound_array
+from powersketch.validation import checked_rows, sound_array
 
 # Products of targets, weights and features of this size neither overflow nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from powersketch.solvers import CholeskyFactor, LowRankInverse
-from powersketch.solvers.factors import SquaredFactor
+from powersketch.linalg import CholeskyFactor, LowRankInverse
+from powersketch.linalg.factors import SquaredFactor
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.outliers import capped, central_row
 from powersketch.kernels import Gaussian, Kernel
-from powersketch.native import Real, Rows, is_sparse
 
 _ROWS_OF_SAMPLE = 256
 # Of the mean squared norm. A smaller part of it costs less accuracy than subtracting it costs time.

@@ -8,14 +8,14 @@ from typing import Any
 from powersketch.exceptions import InputError
 from powersketch.kernel_systems.preconditioner import STRATEGIES
 from powersketch.kernel_systems.problem import KernelProblem
-from powersketch.solvers import (
+from powersketch.linalg import (
     CholeskyFactor,
     KernelOperator,
     SolverResult,
     conjugate_gradients,
     preconditioned_gradient,
 )
-from powersketch.solvers.dwarfing_rows import dwarfing_rows
+from powersketch.linalg.dwarfing_rows import dwarfing_rows
 
 EXACT_PRECONDITIONERS = ("auto", "cholesky", "none", *STRATEGIES)
 # Up to here, factoring the matrix takes less time than the steps that it saves.

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
+from powersketch.arrays import Real, Rows
 from powersketch.execution import thread_count
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernel_systems.maps import map_for
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows
+from powersketch.linalg import LowRankInverse, TriangularFactor
+from powersketch.linalg.factors import SquaredFactor
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
-from powersketch.solvers import LowRankInverse, TriangularFactor
-from powersketch.solvers.factors import SquaredFactor
 
 _FEATURES_PER_ROW = 4
 # Of the m features, S keeps this part, and at least 2 n: with 4 n features, the condition number

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from powersketch import given_arrays
+from powersketch import validation
+from powersketch.arrays import Rows, is_sparse
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.native import Rows, is_sparse
 from powersketch.parameters import checked_non_negative
 
 _LARGEST_ALPHA = 1e300
@@ -18,7 +18,7 @@ _LARGEST_ALPHA = 1e300
 
 def checked_rows(X: Any) -> Rows:
     """Return finite float32 or float64 rows, dense or CSR with every entry stored once."""
-    X = given_arrays.checked_rows(X)
+    X = validation.checked_rows(X)
     if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -47,7 +47,7 @@ def checked_targets(y: Any, rows: int) -> NDArray[np.float64]:
     """Return right-hand sides of shape (n,) or (n, t) in float64, or say what is wrong."""
     if sparse.issparse(y):
         raise InputTypeError("y is sparse; allowed is a dense array: use y.toarray().")
-    targets = np.asarray(given_arrays.sound_array("y", y))
+    targets = np.asarray(validation.sound_array("y", y))
     if targets.dtype.kind not in "biuf":
         raise InputTypeError(
             f"y has dtype {targets.dtype}; allowed are real numbers: convert with y.astype(float)."

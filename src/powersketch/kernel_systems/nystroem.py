@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import warn_user
 from powersketch.execution import interruptible, thread_count
-from powersketch.feature_maps.leverage_scores import landmark_rows
-from powersketch.feature_maps.triangular_rows import TriangularRows, jittered_cholesky
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernels import Kernel
-from powersketch.native import Rows
+from powersketch.linalg import LowRankInverse
+from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
+from powersketch.nystroem.scores import landmark_rows
 from powersketch.random_streams import RandomStreams
-from powersketch.solvers import LowRankInverse
 
 Float64: TypeAlias = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.base import FeatureMap
@@ -17,7 +18,8 @@ from powersketch.kernel_systems.inputs import checked_alpha, checked_rows
 from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
 from powersketch.kernel_systems.sketched_data import row_length, sketched_data
 from powersketch.kernels import Kernel
-from powersketch.native import Rows
+from powersketch.linalg import LowRankInverse, TriangularFactor
+from powersketch.linalg.operators import check_kernel
 from powersketch.parameters import (
     checked_integer,
     checked_verbose,
@@ -25,8 +27,6 @@ from powersketch.parameters import (
     refuse_unless_default,
 )
 from powersketch.random_streams import RandomStreams, seed_from
-from powersketch.solvers import LowRankInverse, TriangularFactor
-from powersketch.solvers.operators import check_kernel
 
 __all__ = ["STRATEGIES", "SketchPreconditioner"]
 
@@ -41,7 +41,7 @@ class SketchPreconditioner(LinearOperator):
     r"""An approximate inverse of the kernel matrix :math:`K + \alpha I`.
 
     A symmetric positive definite SciPy ``LinearOperator`` in float64: give it to
-    :func:`powersketch.solvers.conjugate_gradients` or, as ``M``, to ``scipy.sparse.linalg.cg``.
+    :func:`powersketch.linalg.conjugate_gradients` or, as ``M``, to ``scipy.sparse.linalg.cg``.
 
     Parameters
     ----------

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Rows
 from powersketch.kernel_systems.preconditioner import SketchPreconditioner
 from powersketch.kernels import Kernel
-from powersketch.native import Rows
 from powersketch.random_streams import RandomStreams
 
 # On images, leverage scores save a twentieth of the steps and cost more time than all of them.

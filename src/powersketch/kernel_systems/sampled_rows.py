@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.execution import thread_count
 from powersketch.kernel_systems.centring import shifted, useful_shift
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows, is_sparse
 
 # Large, as the sample is rearranged for every product.
 _BATCH_BYTES = 256 << 20
@@ -27,7 +27,7 @@ def diagonal_entries(kernel: Kernel, X: Rows, n_jobs: int | None) -> NDArray[np.
     squares, nowhere, threads = np.empty(X.shape[0]), np.zeros(X.shape[1]), thread_count(n_jobs)
     for rows in _batches(X, threads):
         batch = X[rows] if is_sparse(X) else np.ascontiguousarray(X[rows])
-        squares[rows], _ = native.row_moments(batch, nowhere, threads=threads)
+        squares[rows], _ = routines.row_moments(batch, nowhere, threads=threads)
     return kernel.diagonal(np.sqrt(squares)[:, np.newaxis]).astype(np.float64, copy=False)
 
 
@@ -67,7 +67,7 @@ def _inner_products(
     for rows in _batches(X, threads):
         part = np.ascontiguousarray(shifted(X[rows], shift))
         products[:, rows] = sample @ part.T
-        squares[rows], _ = native.row_moments(part, nowhere, threads=threads)
+        squares[rows], _ = routines.row_moments(part, nowhere, threads=threads)
     return products, squares
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.execution import interruptible, thread_count
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernel_systems.centring import shifted, useful_shift
 from powersketch.kernels import Kernel
-from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
+from powersketch.linalg import CholeskyFactor
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import OSNAP, SRHT
-from powersketch.solvers import CholeskyFactor
 
 # So many coordinates for every row keep the condition number of the preconditioned matrix near
 # ten, even where the kernel is hardly more than an inner product; for other kernels it is less.
@@ -116,10 +116,10 @@ def compressed_rows(
 def _set_norms(rows: Real, norms: Real) -> None:
     """Scale every row to its norm, in place; a row that vanished stays zero."""
     own = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    factors = ratio_or_zero(norms, own)
+    factors = divide_or_zero(norms, own)
     rows *= factors[:, np.newaxis].astype(rows.dtype)
 
 
 def _norms(batch: Rows, threads: int) -> Real:
-    squares, _ = native.row_moments(batch, np.zeros(batch.shape[1]), threads=threads)
+    squares, _ = routines.row_moments(batch, np.zeros(batch.shape[1]), threads=threads)
     return np.sqrt(squares)

@@ -15,7 +15,7 @@ from powersketch.kernel_systems.residuals import (
     exact_residuals,
 )
 from powersketch.kernel_systems.sketched_data import default_coordinates, sketched_data
-from powersketch.solvers import (
+from powersketch.linalg import (
     FactorOperator,
     SolverResult,
     conjugate_gradients,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powersketch.arrays import Rows
 from powersketch.exceptions import InputTypeError
 from powersketch.execution import thread_count
 from powersketch.kernel_systems.exact_system import EXACT_PRECONDITIONERS, solve_exact
@@ -21,7 +22,8 @@ from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.kernel_systems.sketched_data import default_coordinates, row_length
 from powersketch.kernel_systems.sketched_system import SKETCHED_PRECONDITIONERS, solve_sketched
 from powersketch.kernels import Kernel
-from powersketch.native import Rows
+from powersketch.linalg import SolverResult, warn_if_not_converged
+from powersketch.linalg.operators import check_kernel
 from powersketch.parameters import (
     checked_integer,
     checked_tolerance,
@@ -30,8 +32,6 @@ from powersketch.parameters import (
     refuse_unless_default,
 )
 from powersketch.random_streams import seed_from
-from powersketch.solvers import SolverResult, warn_if_not_converged
-from powersketch.solvers.operators import check_kernel
 
 __all__ = ["solve_kernel_system"]
 

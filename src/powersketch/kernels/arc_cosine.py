@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.kernels._kappa import kappa_0, kappa_1, kappa_2
-from powersketch.kernels._kernel import CosineKernel
-from powersketch.kernels._rows import Float64, Rows, inner_products, pairs_near_one
+from powersketch.kernels.kappa import kappa_0, kappa_1, kappa_2
+from powersketch.kernels.kernel import CosineKernel
+from powersketch.kernels.rows import Float64, Rows, inner_products, pairs_near_one
 from powersketch.kernels.series import arc_cosine_series
 from powersketch.parameters import checked_integer, checked_positive
 

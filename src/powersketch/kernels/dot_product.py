@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powersketch.exceptions import InputError
-from powersketch.kernels._kernel import Kernel, Preparation
-from powersketch.kernels._rows import Float64, Rows, squared_norms
+from powersketch.kernels.kernel import Kernel, Preparation
+from powersketch.kernels.rows import Float64, Rows, squared_norms
 from powersketch.kernels.series import PowerSeries, power_series
 from powersketch.kernels.series.contour import values_of
 from powersketch.kernels.series.power_series import RescaledSeries

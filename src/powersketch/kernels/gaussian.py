@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.exceptions import InputError
-from powersketch.kernels._kernel import Kernel, Preparation
-from powersketch.kernels._rows import (
+from powersketch.kernels.kernel import Kernel, Preparation
+from powersketch.kernels.rows import (
     Float64,
     Rows,
     inner_products,
@@ -19,8 +19,8 @@ from powersketch.kernels._rows import (
     squared_norms,
 )
 from powersketch.kernels.series import exponential_series
-from powersketch.native import gaussian_values, median_row
 from powersketch.parameters import checked_positive
+from powersketch.routines import gaussian_values, median_row
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import PowerSeries

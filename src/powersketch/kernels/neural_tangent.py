@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.kernels._kappa import kappa_0, kappas_0_and_1
-from powersketch.kernels._kernel import CosineKernel, Preparation
-from powersketch.kernels._rows import Float64, Rows, appended, scaled_rows, unit_rows
+from powersketch.kernels.kappa import kappa_0, kappas_0_and_1
+from powersketch.kernels.kernel import CosineKernel, Preparation
+from powersketch.kernels.rows import Float64, Rows, appended, scaled_rows, unit_rows
 from powersketch.kernels.series import neural_tangent_series
 from powersketch.parameters import (
     checked_integer,

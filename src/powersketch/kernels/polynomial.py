@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from powersketch.exceptions import InputError
-from powersketch.kernels._kernel import Kernel, or_float64
-from powersketch.kernels._rows import Float64
+from powersketch.kernels.kernel import Kernel, or_float64
+from powersketch.kernels.rows import Float64
 from powersketch.parameters import (
     checked_integer,
     checked_non_negative,

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Rows, is_sparse
 from powersketch.exceptions import InputError
-from powersketch.native import Rows, is_sparse
 from powersketch.parameters import checked_integer, checked_positive, one_of
 from powersketch.powers.leverage_factors import (
     MOST_HALVINGS,
@@ -179,7 +179,7 @@ def _checked_rows(X: Rows) -> Rows:
 
 def _prepared(X: Rows, degree: int, size: int, ridge: float | None) -> tuple[Rows, Goal]:
     """Return the rows other than zero, divided by the norm of the longest, and λ in their units."""
-    squares, _ = native.row_moments(X, np.zeros(X.shape[1]))
+    squares, _ = routines.row_moments(X, np.zeros(X.shape[1]))
     longest = float(np.max(squares, initial=0.0))
     if not math.isfinite(longest):
         raise InputError(
@@ -220,7 +220,7 @@ def _halved(X: Rows, size: int, goal: Goal, by_norms: RowLaw, streams: RandomStr
     """
     degree = by_norms.degree
     powers = SketchedPowers.of(streams.child("powers"), X, degree)
-    squares, _ = native.row_moments(X, np.zeros(X.shape[1]))
+    squares, _ = routines.row_moments(X, np.zeros(X.shape[1]))
     trace = float(np.cumsum(Scaled.of(squares).power(degree).to_float())[-1])
     law, ridge = MixedLaw(by_norms, by_norms, 1.0), trace
     dimension = 1.0

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.execution import ordered_map
-from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
 from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import Slice
 from powersketch.powers.scaled_numbers import Scaled
@@ -217,10 +217,10 @@ class BoundComplexToReal:
         """Write a block whose true values are `values` · 2^track; False if it overflows."""
         factor, exponent = to_one(np.abs(values).max(axis=1), values.dtype)
         values *= factor.astype(values.dtype)[:, None]
-        squares, _ = native.row_moments(values, np.zeros(output.size))
+        squares, _ = routines.row_moments(values, np.zeros(output.size))
         norms = np.sqrt(squares)
         if self.sketch.preserve_norms:
-            scaling = ratio_or_zero(scales, norms)
+            scaling = divide_or_zero(scales, norms)
         else:
             scaled = Scaled.of(scales).times_power_of_two(track + exponent).to_float()
             scaling = np.where(norms > 0, scaled, 0.0)

@@ -11,14 +11,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
+from powersketch import routines
 
 Float64: TypeAlias = NDArray[np.float64]
 
 
 def gram(A: Float64) -> Float64:
     """Return A Aᵀ, symmetric to the bit."""
-    return native.product(np.ascontiguousarray(A), np.ascontiguousarray(A.T))
+    return routines.product(np.ascontiguousarray(A), np.ascontiguousarray(A.T))
 
 
 def cholesky(A: Float64) -> Float64:

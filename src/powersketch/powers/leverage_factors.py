@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Rows, is_sparse, padded_length
+from powersketch import routines
+from powersketch.arrays import Rows, is_sparse, padded_length
 from powersketch.powers.fixed_order_algebra import (
     cholesky,
     gram,
@@ -62,7 +62,7 @@ def gram_of_rows(X: Rows) -> Float64:
     step = max(_DENSE_ENTRIES // X.shape[1], 1)
     for start in range(0, X.shape[0], step):
         part = slice(start, start + step)
-        products[:, part] = native.product(X, np.ascontiguousarray(X[part].toarray().T))
+        products[:, part] = routines.product(X, np.ascontiguousarray(X[part].toarray().T))
     return products
 
 
@@ -85,7 +85,7 @@ class SketchedInverse:
     @property
     def dimension(self) -> float:
         """The statistical dimension of W Wᵀ: its size minus λ times the trace of the inverse."""
-        traces, _ = native.row_moments(self.inner, np.zeros(self.inner.shape[1]))
+        traces, _ = routines.row_moments(self.inner, np.zeros(self.inner.shape[1]))
         return float(len(traces) - self.ridge * np.cumsum(traces)[-1])
 
     def probes(self, streams: RandomStreams, width: int) -> Float64:
@@ -97,11 +97,11 @@ class SketchedInverse:
         count, size = self.features.shape
         inside = streams.normal("inside", size * width).reshape(size, width)
         outside = streams.normal("outside", count * width).reshape(count, width)
-        y = native.product(self.features, inside) + math.sqrt(self.ridge) * outside
-        moved = native.product(np.ascontiguousarray(self.features.T), y)
-        moved = native.product(self.inner, moved)
-        moved = native.product(np.ascontiguousarray(self.inner.T), moved)
-        return (y - native.product(self.features, moved)) / self.ridge
+        y = routines.product(self.features, inside) + math.sqrt(self.ridge) * outside
+        moved = routines.product(np.ascontiguousarray(self.features.T), y)
+        moved = routines.product(self.inner, moved)
+        moved = routines.product(np.ascontiguousarray(self.inner.T), moved)
+        return (y - routines.product(self.features, moved)) / self.ridge
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class SketchedPowers:
                 base_sketch="osnap",
                 preserve_norms=True,
             )
-            squares, _ = native.row_moments(X, np.zeros(X.shape[1]))
+            squares, _ = routines.row_moments(X, np.zeros(X.shape[1]))
             norms = ascending_powers(Scaled.of(np.sqrt(squares)), list(degrees))
             scales = {r: norm.to_float() for r, norm in zip(degrees, norms, strict=True)}
             bound = sketch.bind(RowFormat(X.dtype, X.shape[1], is_sparse(X)), None)
@@ -143,7 +143,7 @@ class SketchedPowers:
             return np.repeat(streams.normal("constant", width)[None, :], len(self.blocks), axis=0)
         block = self.blocks[:, (power - 1) * _POWER_SIZE : power * _POWER_SIZE]
         normal = streams.normal("power", _POWER_SIZE * width).reshape(_POWER_SIZE, width)
-        return native.product(np.ascontiguousarray(block), normal)
+        return routines.product(np.ascontiguousarray(block), normal)
 
 
 def sketched_factors(
@@ -177,7 +177,7 @@ def _ridge(K: Float64, goal: Goal) -> float:
 def _dimension(K: Float64, ridge: float) -> float:
     """Return tr K (K + λI)⁻¹."""
     inner = inverse_of_triangular(cholesky(shifted(K, ridge)))
-    squares, _ = native.row_moments(inner, np.zeros(len(K)))
+    squares, _ = routines.row_moments(inner, np.zeros(len(K)))
     return float(len(K) - ridge * np.cumsum(squares)[-1])
 
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Rows, is_sparse
+from powersketch import routines
+from powersketch.arrays import Rows, is_sparse
 from powersketch.powers.scaled_numbers import Scaled
 from powersketch.powers.stratified_draws import located, stratified_uniforms
 from powersketch.random_streams import RandomStreams
@@ -42,7 +42,7 @@ class LeverageLaw:
     def of(cls, X: Rows, factors: Sequence[Float64]) -> LeverageLaw:
         """Return the law on the columns of X that are not zero."""
         transposed = X.T.tocsr() if is_sparse(X) else np.ascontiguousarray(X.T)
-        squares, _ = native.row_moments(transposed, np.zeros(X.shape[0]))
+        squares, _ = routines.row_moments(transposed, np.zeros(X.shape[0]))
         kept = np.flatnonzero(squares)
         positions = np.full(X.shape[1], -1)
         positions[kept] = np.arange(len(kept))
@@ -114,8 +114,8 @@ class LeverageLaw:
         for start in range(0, len(products), step):
             block = slice(start, min(start + step, len(products)))
             spread = products[block].T[:, :, None] * factor[:, None, :]
-            values = native.product(self.coordinates, spread.reshape(len(factor), -1))
-            squares, _ = native.row_moments(values.reshape(-1, width), np.zeros(width))
+            values = routines.product(self.coordinates, spread.reshape(len(factor), -1))
+            squares, _ = routines.row_moments(values.reshape(-1, width), np.zeros(width))
             weights = squares.reshape(columns, -1)
             weights[:, ~weights.any(axis=0)] = 1.0
             yield block, weights

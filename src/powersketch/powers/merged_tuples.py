@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import Rows, is_sparse
+from powersketch.arrays import Rows, is_sparse
 from powersketch.powers.sampled_monomials import SampledMonomials
 from powersketch.powers.scaled_numbers import Scaled
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import Real, Rows
+from powersketch.arrays import Real, Rows
 from powersketch.powers.programs import Slice
 from powersketch.random_streams import RandomStreams
 
@@ -84,27 +83,3 @@ class PowerMethod(Protocol):
         `internal` is the length of intermediate powers, a power of two that is not below any
         slice's stop; `base_sketch` names the leaves.
         """
-
-
-class PowerMethods(Mapping[str, PowerMethod]):
-    """The methods that users choose by name, each a class of a package.
-
-    A class is looked up when it is asked for, so that the names alone load no module.
-    """
-
-    def __init__(self, package: ModuleType, classes: Mapping[str, str]) -> None:
-        self._package = package
-        self._classes = classes
-
-    def __getitem__(self, name: str) -> PowerMethod:
-        method: PowerMethod = getattr(self._package, self._classes[name])
-        return method
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._classes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._classes)
-
-    def __len__(self) -> int:
-        return len(self._classes)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import Real
+from powersketch.arrays import Real
 
 _HIGHEST_IN_FLOAT32 = 32
 # Roots of multinomials are up to 2^(degree / 2) for two variables. Up to this degree, they do not

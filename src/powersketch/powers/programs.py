@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 class PowerProgram:
     """Products of powers, and the slices of them that become features.
 
-    `steps` and `outputs` are as in :class:`powersketch.native.ChainSpec`; `degrees` gives the
+    `steps` and `outputs` are as in :class:`powersketch.routines.ChainSpec`; `degrees` gives the
     degree of every output block.
     """
 

@@ -10,21 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import (
-    Chain,
-    ChainSpec,
-    PairSpec,
-    Real,
-    Rows,
-    ScatterSpec,
-    SrhtSpec,
-    is_sparse,
-    make_chain,
-    padded_length,
-)
+from powersketch.arrays import Real, Rows, is_sparse, padded_length
 from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
 from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, PairSketch, TensorSRHT
 
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Rows, is_sparse
+from powersketch import routines
+from powersketch.arrays import Rows, is_sparse
 from powersketch.powers.scaled_numbers import Scaled
 from powersketch.powers.stratified_draws import (
     concatenated,
@@ -45,7 +45,7 @@ class RowLaw:
     def by_norms(cls, X: Rows, degree: int) -> RowLaw:
         """Return the law of the squared norms, of rows other than zero and of norms up to one."""
         squares = X.multiply(X).tocsr() if is_sparse(X) else X * X
-        sums, _ = native.row_moments(X, np.zeros(X.shape[1]))
+        sums, _ = routines.row_moments(X, np.zeros(X.shape[1]))
         if is_sparse(X):
             squares.data /= np.repeat(sums, np.diff(squares.indptr))
         else:
@@ -54,7 +54,7 @@ class RowLaw:
         uniform = np.full(X.shape[1], 1.0 / X.shape[1])
         equal = np.full((X.shape[0], 1), 1.0 / X.shape[0])
         transposed = squares.T.tocsr() if is_sparse(X) else np.ascontiguousarray(squares.T)
-        energies = native.product(transposed, equal)[:, 0]
+        energies = routines.product(transposed, equal)[:, 0]
         return cls(squares, shares / np.cumsum(shares)[-1], 0.5 * (energies + uniform), degree)
 
     def draw(self, streams: RandomStreams, count: int) -> Tuples:

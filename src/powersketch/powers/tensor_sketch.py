@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Real, Rows, TensorSketchSpec, make_tensor_sketch
+from powersketch import routines
+from powersketch.arrays import Real, Rows
 from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import Slice
 from powersketch.powers.repeated_squaring import extreme_power, times_rows
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import TensorSketchSpec, make_tensor_sketch
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ class TensorSketchPowers:
 class BoundTensorSketchPowers:
     """TensorSketches for rows of one format."""
 
-    sketch: native.TensorSketch
+    sketch: routines.TensorSketch
 
     def apply(
         self,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Real, Rows, is_sparse, ratio_or_zero
+from powersketch import routines
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.parameters import checked_integer
 from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import Slice
@@ -259,11 +259,11 @@ class _Evaluation:
         where norms are preserved, it is therefore enough that features get the exact one.
         """
         values, norms = power.values, self._norms(power.values)
-        values *= ratio_or_zero(np.ones_like(norms), norms).astype(values.dtype)[:, None]
+        values *= divide_or_zero(np.ones_like(norms), norms).astype(values.dtype)[:, None]
         return _Power(values, power.track * norms)
 
     def _norms(self, values: Real) -> Vector:
-        squares, _ = native.row_moments(values, np.zeros(values.shape[1]), threads=self.threads)
+        squares, _ = routines.row_moments(values, np.zeros(values.shape[1]), threads=self.threads)
         return np.sqrt(squares)
 
     def _write_block(self, power: _Power, scales: Vector, out: Real) -> bool:
@@ -271,7 +271,7 @@ class _Evaluation:
         values = power.values
         norms = self._norms(values)
         if self.bound.sketch.preserve_norms:
-            factor = ratio_or_zero(scales, norms)
+            factor = divide_or_zero(scales, norms)
         else:
             factor = np.where(norms > 0, scales * power.track, 0.0)
         sizes = np.abs(factor) * np.maximum(norms, 1.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.native import Real, Rows, is_sparse
+from powersketch.arrays import Real, Rows, is_sparse
 
 Vector = NDArray[np.float64]
 

@@ -1,19 +1,14 @@
 """Base sketches T and pair sketches S, each kind behind a registry by name."""
 
-from typing import TYPE_CHECKING
-
-from powersketch.lazy_names import loader_of_names
-from powersketch.sketches._operators import BaseSketch, PairSketch
+from powersketch.sketches.complex_projections import ComplexProjection, complex_projection
 from powersketch.sketches.gaussian import GaussianProjection
+from powersketch.sketches.operators import BaseSketch, PairSketch
 from powersketch.sketches.rademacher import Rademacher
 from powersketch.sketches.scatter import OSNAP, CountSketch
 from powersketch.sketches.srht import SRHT
+from powersketch.sketches.structured_normal import StructuredNormal
 from powersketch.sketches.tensor_sketch import TensorSketch
 from powersketch.sketches.tensor_srht import TensorSRHT
-
-if TYPE_CHECKING:
-    from powersketch.sketches.complex_projections import ComplexProjection, complex_projection
-    from powersketch.sketches.structured_normal import StructuredNormal
 
 BASE_SKETCHES: dict[str, type[BaseSketch]] = {
     "srht": SRHT,
@@ -43,16 +38,3 @@ __all__ = [
     "TensorSketch",
     "complex_projection",
 ]
-
-# What only some methods need is imported when its name is first used.
-_MODULES = {
-    "ComplexProjection": "complex_projections",
-    "StructuredNormal": "structured_normal",
-    "complex_projection": "complex_projections",
-}
-
-__getattr__ = loader_of_names(__name__, _MODULES)
-
-
-def __dir__() -> list[str]:
-    return __all__

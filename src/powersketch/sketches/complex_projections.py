@@ -9,10 +9,11 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Real, Rows, SrhtSpec, padded_length
+from powersketch import routines
+from powersketch.arrays import Real, Rows, padded_length
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches._operators import BaseSketch, check_columns, check_sizes
+from powersketch.routines import SrhtSpec
+from powersketch.sketches.operators import BaseSketch, check_columns, check_sizes
 from powersketch.sketches.scatter import OSNAP, CountSketch
 
 # Blocks of shorter rows are so many and so small that a product with a matrix is faster.
@@ -113,7 +114,7 @@ class ComplexSRHT:
         for block, diagonal in enumerate(roots):
             rows = self.indices[block * self.padded : (block + 1) * self.padded]
             spec = SrhtSpec(diagonal, rows, self.padded, 1.0)
-            parts.append(native.srht(X, spec, threads=threads))
+            parts.append(routines.srht(X, spec, threads=threads))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
@@ -143,7 +144,7 @@ class ComplexMatrix:
     @classmethod
     def of(cls, transform: ComplexSRHT) -> Self:
         """Write out an SRHT, whose entries are fourth roots of unity."""
-        hadamard = native.fwht(np.eye(transform.padded), transform.padded).astype(np.int8)
+        hadamard = routines.fwht(np.eye(transform.padded), transform.padded).astype(np.int8)
         rows = hadamard[transform.indices, : transform.columns]
         block = np.arange(transform.size) // transform.padded
         parts = [rows * roots[block] for roots in (transform.real, transform.imaginary)]
@@ -154,7 +155,7 @@ class ComplexMatrix:
         """Return the real and the imaginary parts of W x for every row x."""
         check_columns("a complex matrix", X.shape[1], self.columns)
         matrix = self.matrix[: X.shape[1]].astype(X.dtype, copy=False)
-        parts = native.product(X, matrix, threads=threads)
+        parts = routines.product(X, matrix, threads=threads)
         return parts[:, : self.size], parts[:, self.size :]
 
 

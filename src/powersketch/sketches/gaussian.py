@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Real, Rows
+from powersketch import routines
+from powersketch.arrays import Real, Rows
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches._operators import check_columns, check_sizes
+from powersketch.sketches.operators import check_columns, check_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,4 +32,4 @@ class GaussianProjection:
         """Return T x for every row x."""
         check_columns("gaussian", X.shape[1], self.columns)
         matrix = self.matrix[: X.shape[1]].astype(X.dtype, copy=False)
-        return native.product(X, matrix, threads=threads)
+        return routines.product(X, matrix, threads=threads)

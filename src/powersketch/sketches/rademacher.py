@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Real, Rows
+from powersketch import routines
+from powersketch.arrays import Real, Rows
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches._operators import check_columns, check_sizes
+from powersketch.sketches.operators import check_columns, check_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,6 @@ class Rademacher:
     def apply(self, X: Rows, *, threads: int = 1) -> Real:
         """Return T x for every row x."""
         check_columns("rademacher", X.shape[1], self.columns)
-        signed = native.product(X, self.signs[: X.shape[1]].astype(X.dtype), threads=threads)
+        signed = routines.product(X, self.signs[: X.shape[1]].astype(X.dtype), threads=threads)
         signed *= signed.dtype.type(1.0 / math.sqrt(self.size))
         return signed

@@ -7,10 +7,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Real, Rows, ScatterSpec
+from powersketch import routines
+from powersketch.arrays import Real, Rows
 from powersketch.random_streams import RandomStreams, counter_hash
-from powersketch.sketches._operators import check_columns, check_sizes
+from powersketch.routines import ScatterSpec
+from powersketch.sketches.operators import check_columns, check_sizes
 
 
 def hashed_table(key: int, columns: int, size: int, sparsity: int) -> NDArray[np.int32]:
@@ -50,7 +51,7 @@ class OSNAP:
     def apply(self, X: Rows, *, threads: int = 1) -> Real:
         """Return T x for every row x."""
         check_columns("a scatter sketch", X.shape[1], self.columns)
-        return native.scatter(X, self.spec, threads=threads)
+        return routines.scatter(X, self.spec, threads=threads)
 
 
 class CountSketch(OSNAP):

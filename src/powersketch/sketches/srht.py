@@ -6,10 +6,11 @@ from typing import Self
 
 import numpy as np
 
-from powersketch import native
-from powersketch.native import Real, Rows, SrhtSpec, padded_length
+from powersketch import routines
+from powersketch.arrays import Real, Rows, padded_length
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches._operators import check_columns, check_sizes
+from powersketch.routines import SrhtSpec
+from powersketch.sketches.operators import check_columns, check_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,4 +44,4 @@ class SRHT:
     def apply(self, X: Rows, *, threads: int = 1) -> Real:
         """Return T x for every row x."""
         check_columns("srht", X.shape[1], self.columns)
-        return native.srht(X, self.spec, threads=threads)
+        return routines.srht(X, self.spec, threads=threads)

@@ -7,10 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import native
-from powersketch.native import Real, Rows, SorfSpec, orthogonal_scale, padded_length
+from powersketch import routines
+from powersketch.arrays import Real, Rows, padded_length
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches._operators import check_columns, check_sizes
+from powersketch.routines import SorfSpec, orthogonal_scale
+from powersketch.sketches.operators import check_columns, check_sizes
 
 # Shorter blocks would have too few signs for their rows to look normal.
 _SHORTEST_BLOCK = 64
@@ -47,12 +48,12 @@ class StructuredNormal:
     def apply(self, X: Rows, *, threads: int = 1) -> Real:
         """Return W x for every row x."""
         check_columns("a structured normal projection", X.shape[1], self.columns)
-        return native.sorf(X, self.spec, threads=threads)
+        return routines.sorf(X, self.spec, threads=threads)
 
     def fourier(self, X: Rows, scale: float, *, threads: int = 1) -> Real:
         """Return scale · cos(2π W x), then scale · sin(2π W x), for every row x."""
         check_columns("a structured normal projection", X.shape[1], self.columns)
-        return native.fourier(X, self.spec, scale, threads=threads)
+        return routines.fourier(X, self.spec, scale, threads=threads)
 
 
 def _normal_lengths(streams: RandomStreams, dimension: int, count: int) -> NDArray[np.float64]:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Self
 
-from powersketch import native
-from powersketch.native import Real
+from powersketch import routines
+from powersketch.arrays import Real
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches._operators import check_columns
+from powersketch.sketches.operators import check_columns
 from powersketch.sketches.scatter import CountSketch
 
 
@@ -30,4 +30,4 @@ class TensorSketch:
         """Return S(a ⊗ b) for every pair of rows."""
         check_columns("tensor_sketch", A.shape[1], self.length)
         first, second = self.first.apply(A, threads=threads), self.second.apply(B, threads=threads)
-        return native.convolve(first, second, threads=threads)
+        return routines.convolve(first, second, threads=threads)

@@ -5,10 +5,11 @@ from typing import Self
 
 import numpy as np
 
-from powersketch import native
-from powersketch.native import PairSpec, Real, padded_length
+from powersketch import routines
+from powersketch.arrays import Real, padded_length
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches._operators import check_columns, check_sizes
+from powersketch.routines import PairSpec
+from powersketch.sketches.operators import check_columns, check_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class TensorSRHT:
         columns = max(A.shape[1], B.shape[1])
         check_columns("tensor_srht", columns, self.length)
         A, B = _widened(A, columns), _widened(B, columns)
-        return native.tensor_srht(A, B, self.spec, threads=threads)
+        return routines.tensor_srht(A, B, self.spec, threads=threads)
 
 
 def _widened(X: Real, columns: int) -> Real:

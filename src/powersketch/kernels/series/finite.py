@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.given_arrays import sound_array
 from powersketch.kernels.series.power_series import TINY, UNIT, PowerSeries, product_of_powers
+from powersketch.validation import sound_array
 
 __all__ = ["CoefficientSeries"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError
-from powersketch.kernels._kappa import kappa_0, kappa_1, kappa_2, kappas_0_and_1
+from powersketch.kernels.kappa import kappa_0, kappa_1, kappa_2, kappas_0_and_1
 from powersketch.kernels.series.infinite import InfiniteSeries
 from powersketch.kernels.series.positive import PositiveSeries
 from powersketch.kernels.series.power_series import UNIT, product_of_powers

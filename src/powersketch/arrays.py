@@ -1,0 +1,38 @@
+"""Arrays as all layers see them: their types, and the few questions that everybody asks."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Real: TypeAlias = NDArray[Any]
+"""A float32 or float64 array; functions return the dtype they are given."""
+
+Vector: TypeAlias = NDArray[np.float64]
+"""Numbers in double precision, one for every row, column or feature."""
+
+Float64: TypeAlias = NDArray[np.float64]
+"""A matrix in double precision."""
+
+Rows: TypeAlias = Any
+"""Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
+
+
+def is_sparse(X: Rows) -> bool:
+    """Tell whether `X` is a SciPy sparse matrix or array."""
+    return bool(sp.issparse(X))
+
+
+def padded_length(columns: int) -> int:
+    """Return the smallest power of two that is not below `columns`.
+
+    >>> padded_length(5), padded_length(8)
+    (8, 8)
+    """
+    return 1 << max(columns - 1, 0).bit_length()
+
+
+def divide_or_zero(numerator: float | Real, denominator: Vector) -> Vector:
+    """Return numerator / denominator, and zero where the denominator is not above zero."""
+    return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)

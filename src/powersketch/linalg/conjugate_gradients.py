@@ -1,0 +1,210 @@
+"""Conjugate gradients with a preconditioner, for many right-hand sides at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powersketch.linalg.outcome import larger_alpha, solver_result
+from powersketch.linalg.panels import Float64
+from powersketch.linalg.refinement import (
+    LARGEST_GROWTH,
+    Callback,
+    IterationLog,
+    Mask,
+    Numbers,
+    refine,
+)
+from powersketch.linalg.results import SolverResult
+from powersketch.linalg.systems import (
+    BlockFunction,
+    LinearSystem,
+    as_preconditioner,
+    column_norms,
+    column_products,
+    described,
+)
+from powersketch.parameters import checked_integer, checked_tolerance, checked_verbose
+
+_MOST_ITERATIONS = 10_000
+_SMALLEST_NORM = 1e-140
+
+
+def conjugate_gradients(
+    operator: Any,
+    b: ArrayLike,
+    *,
+    preconditioner: Any = None,
+    tol: float = 1e-6,
+    max_iterations: int | None = None,
+    x0: ArrayLike | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+) -> SolverResult:
+    """Solve A x = b for a symmetric positive definite A by conjugate gradients [HS52].
+
+    Every step is one product with all right-hand sides that have not converged yet. When the
+    solver's own residual is below the tolerance, or lost in rounding errors, the true one is
+    computed; if that is above the tolerance, the solver starts again from there.
+
+    Parameters
+    ----------
+    operator : LinearOperator, sparse matrix or array of shape (n, n)
+        The matrix A. If it has a method ``exact_product``, as the operators of this package have
+        it, true residuals are computed with that.
+    b : array-like of shape (n,) or (n, t)
+        Right-hand sides, finite real numbers. They are left as they are, as all arguments.
+    preconditioner : LinearOperator, array of shape (n, n) or callable, default=None
+        An approximate inverse of A, symmetric and positive definite. A callable takes and returns
+        arrays of shape (n, s), a column for each of s ≤ t right-hand sides.
+    tol : float, default=1e-6
+        The relative residual ‖b − A x‖ / ‖b‖ to reach in every column, from 1e-15 to below 1.
+    max_iterations : int, default=None
+        At least 1. None allows 10 n, but no more than 10,000.
+    x0 : array-like of the shape of b, default=None
+        Where to start; None is zero.
+    callback : callable, default=None
+        Called after every step with its number and the worst relative residual.
+    verbose : int, default=0
+        Whether to report progress on standard error.
+
+    Returns
+    -------
+    SolverResult
+        Without an error even where the tolerance was not reached: see `converged`, `message`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.kernels import Gaussian
+    >>> from powersketch.linalg import KernelOperator, conjugate_gradients
+    >>> X = np.linspace(0.0, 1.0, 50)[:, np.newaxis]
+    >>> operator = KernelOperator(Gaussian(gamma=10.0), X, alpha=0.1)
+    >>> result = conjugate_gradients(operator, np.sin(6.0 * X[:, 0]), tol=1e-8)
+    >>> result.converged, result.residual <= 1e-8
+    (True, True)
+    >>> bool(np.allclose(operator @ result.x, np.sin(6.0 * X[:, 0])))
+    True
+    """
+    tol, verbose = checked_tolerance(tol), checked_verbose(verbose)
+    system = LinearSystem.checked(operator, b, x0)
+    size = system.right.shape[0]
+    limit = min(10 * size, _MOST_ITERATIONS)
+    if max_iterations is not None:
+        limit = checked_integer("max_iterations", max_iterations, 1)
+    cycle = _Conjugation(as_preconditioner(preconditioner, size))
+    log = IterationLog("conjugate gradients", limit, callback, verbose)
+    refined = refine(system, cycle, tol, log)
+    failure = (
+        "the matrix or the preconditioner is singular or indefinite to working precision: use "
+        f"{larger_alpha(system.operator)} or another preconditioner"
+    )
+    return solver_result(system, refined, log, tol, described(preconditioner), failure)
+
+
+@dataclass(frozen=True, eq=False)
+class _Conjugation:
+    """A cycle of conjugate gradients."""
+
+    invert: BlockFunction
+
+    def __call__(
+        self,
+        product: BlockFunction,
+        rounding: float,
+        right: Float64,
+        goal: float,
+        columns: Numbers,
+        log: IterationLog,
+    ) -> tuple[Float64, Mask]:
+        solutions, broken = np.zeros_like(right), np.zeros(right.shape[1], bool)
+        block = _Block(right, self.invert)
+        while log.remaining:
+            # Where it is not, the preconditioner is not positive definite.
+            broken |= block.leave(~_is_positive(block.energies), solutions)
+            if not block.numbers.size:
+                break
+            images = product(block.directions)
+            curvatures = column_products(block.directions, images)
+            if not _is_positive(curvatures).all():
+                broken |= block.leave(~_is_positive(curvatures), solutions)
+                continue
+            norms = block.step(images, curvatures)
+            log.record(columns[block.numbers], norms)
+            block.leave((norms <= goal) | block.lost(norms, rounding), solutions)
+            block.turn(self.invert)
+        block.leave(np.ones(block.numbers.size, bool), solutions)
+        return solutions, broken
+
+
+class _Block:
+    """The right-hand sides that are still iterated, a column or an entry of every array each."""
+
+    def __init__(self, right: Float64, invert: BlockFunction) -> None:
+        self.numbers = np.arange(right.shape[1])
+        self.solutions, self.residuals = np.zeros_like(right), right.copy()
+        self.directions = invert(right)
+        self.energies = column_products(right, self.directions)
+        self.first = column_norms(right)
+        self.paths = np.zeros(right.shape[1])
+        self.norms_of_matrix = np.zeros(right.shape[1])
+
+    def step(self, images: Float64, curvatures: Float64) -> Float64:
+        """Go to the minimum along the directions; return the norms of the residuals there."""
+        lengths = self.energies / curvatures
+        extents = _norms_of_any_size(self.directions)
+        self.paths += lengths * extents
+        np.maximum(self.norms_of_matrix, column_norms(images) / extents, out=self.norms_of_matrix)
+        self.solutions += lengths * self.directions
+        self.residuals -= lengths * images
+        return column_norms(self.residuals)
+
+    def lost(self, norms: Float64, rounding: float) -> Mask:
+        """Return which residuals are rounding errors, or will end above the first ones by them.
+
+        A product with a direction p is wrong by about the rounding unit times ‖A‖ ‖p‖, and these
+        errors add up in the residual. ‖A‖ is at least what it did to the directions so far; where
+        that is far below it, residuals of a singular matrix grow all the same.
+        """
+        drift = rounding / 2.0 * self.norms_of_matrix * self.paths
+        grown = norms > LARGEST_GROWTH * self.first
+        lost: Mask = (drift >= np.minimum(norms, self.first)) | grown
+        return lost
+
+    def turn(self, invert: BlockFunction) -> None:
+        """Choose the next directions, conjugate to the last."""
+        if not self.numbers.size:
+            return
+        images = invert(self.residuals)
+        energies = column_products(self.residuals, images)
+        self.directions *= energies / self.energies
+        self.directions += images
+        self.energies = energies
+
+    def leave(self, leaving: Mask, solutions: Float64) -> Mask:
+        """Store the solutions of columns that are not iterated further; return all that left."""
+        left = np.zeros(solutions.shape[1], bool)
+        if leaving.any():
+            left[self.numbers[leaving]] = True
+            solutions[:, self.numbers[leaving]] = self.solutions[:, leaving]
+            for name, values in vars(self).items():
+                setattr(self, name, values[..., ~leaving])
+        return left
+
+
+def _norms_of_any_size(V: Float64) -> Float64:
+    """Return the norms of columns, also of those whose squares are too small for float64."""
+    norms = column_norms(V)
+    small = norms < _SMALLEST_NORM
+    if small.any():
+        exponents = np.frexp(np.abs(V[:, small]).max(axis=0))[1]
+        scaled = np.ldexp(V[:, small], -exponents)
+        norms[small] = np.ldexp(column_norms(scaled), exponents)
+    return norms
+
+
+def _is_positive(values: Float64) -> Mask:
+    return np.isfinite(values) & (values > 0.0)

@@ -1,0 +1,371 @@
+"""Approximate inverses of symmetric matrices, kept as factors: what preconditions a solver."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator
+
+from powersketch.exceptions import InputError
+from powersketch.execution import interruptible
+from powersketch.linalg.cholesky import (
+    check_square,
+    float32_factor,
+    float64_factor,
+    lower_factor,
+    spread,
+)
+from powersketch.linalg.inverses import (
+    SymmetricInverse,
+    check_regular,
+    checked_factor,
+    smallest_eigenvalue,
+)
+from powersketch.linalg.panels import factor_product, solved_by_panels
+from powersketch.parameters import checked_non_negative, checked_positive, one_of
+from powersketch.validation import sound_array
+
+__all__ = [
+    "CholeskyFactor",
+    "LowRankInverse",
+    "SpectralInverse",
+    "SquaredFactor",
+    "TriangularFactor",
+]
+
+_PRECISIONS = ("float64", "float32")
+# Forming AᵀA squares the condition number of A, of which this leaves a good part of the digits.
+_LARGEST_SPREAD_OF_ROWS = 1e4
+
+
+class CholeskyFactor(SymmetricInverse):
+    r"""Apply :math:`(A + \alpha I)^{-1}` by a Cholesky factorisation.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n) and dtype float64 or float32
+        The symmetric matrix A. It may be overwritten: give a copy if it is still needed.
+    alpha : float, default=0.0
+        Added to the diagonal; not negative.
+    dtype : {float64, float32}, default=float64
+        The precision of the factor. Where rounding to float32 makes the matrix indefinite, the
+        factor is computed in float64.
+    jitter : float, default=None
+        A further part of the mean diagonal that is added to it. None adds none. In both cases it
+        grows tenfold until the matrix can be factored.
+
+    Attributes
+    ----------
+    jitter : float
+        The part of the mean diagonal that was added.
+    nugget : float
+        All that was added to the diagonal: alpha and the jitter times the mean diagonal.
+    precision : {"float64", "float32"}
+        The precision of the factor. Results are float64 in either case.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Where no small jitter makes the matrix positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.linalg import CholeskyFactor
+    >>> factor = CholeskyFactor(np.array([[3.0, 1.0], [1.0, 3.0]]), alpha=1.0)
+    >>> factor @ np.array([5.0, 5.0])
+    array([1., 1.])
+    >>> factor.describe()
+    'Cholesky factor in float64'
+    """
+
+    def __init__(
+        self,
+        matrix: NDArray[Any],
+        *,
+        alpha: float = 0.0,
+        dtype: Any = np.float64,
+        jitter: float | None = None,
+    ) -> None:
+        alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
+        precision = one_of("dtype", np.dtype(dtype).name, _PRECISIONS)
+        jitter = 0.0 if jitter is None else checked_non_negative("jitter", jitter, reason="")
+        matrix = sound_array("matrix", matrix)
+        check_square(matrix)
+        super().__init__(matrix.shape[0])
+        diagonal = matrix.diagonal().astype(np.float64) + alpha
+        factor = None
+        if precision == "float32":
+            factor, self.jitter = float32_factor(matrix, diagonal, jitter), jitter
+        if factor is None:
+            factor, self.jitter = float64_factor(matrix, diagonal, jitter)
+        # Lower triangular; above the diagonal are left-overs that no solver looks at.
+        self._factor = factor
+        self.nugget = alpha + self.jitter * float(diagonal.mean())
+        self.precision = factor.dtype.name
+
+    def root(self) -> TriangularFactor:
+        """Return R with R Rᵀ equal to this operator.
+
+        Returns
+        -------
+        TriangularFactor
+            In float64; it shares the memory of a float64 factor.
+        """
+        return TriangularFactor(self._factor.T)
+
+    def describe(self) -> str:
+        """Return in a few words what the operator is."""
+        added = f", jitter {self.jitter:.1e} of the mean diagonal" if self.jitter else ""
+        return f"Cholesky factor in {self.precision}{added}"
+
+    def _matmat(self, V: Any) -> Any:
+        V = np.asarray(V, dtype=np.float64)
+        if self.precision == "float64":
+            return solved_by_panels(self._solved, V)
+        # Residuals of a converging solver get too small for float32, were they not scaled.
+        scales = np.abs(V).max(axis=0, initial=0.0)
+        scales[scales == 0.0] = 1.0
+        scaled = (V / scales).astype(np.float32)
+        return solved_by_panels(self._solved, scaled) * scales
+
+    def _solved(self, V: NDArray[Any]) -> NDArray[Any]:
+        solved: NDArray[Any] = linalg.cho_solve((self._factor.T, False), V, check_finite=False)
+        return solved
+
+
+class TriangularFactor(LinearOperator):
+    """Apply the inverse of an upper triangular matrix, or its transpose.
+
+    This is R of [SWYZ21], Algorithm 2, line 6: with rows A = Q U, A @ R has orthonormal columns
+    for R the inverse of U.
+
+    Parameters
+    ----------
+    upper : array-like of shape (n, n)
+        The matrix U; what is below its diagonal is not looked at.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Where U is singular to working precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.linalg import TriangularFactor
+    >>> A = np.array([[3.0, 0.0], [4.0, 5.0], [0.0, 12.0]])
+    >>> R = TriangularFactor.of_rows(A)
+    >>> A_R = A @ R.matmat(np.eye(2))
+    >>> bool(np.allclose(A_R.T @ A_R, np.eye(2)))
+    True
+    """
+
+    def __init__(self, upper: ArrayLike) -> None:
+        upper = np.asfortranarray(sound_array("upper", upper), dtype=np.float64)
+        check_square(upper)
+        super().__init__(np.dtype(np.float64), upper.shape)
+        check_regular(np.abs(upper.diagonal()))
+        self._upper = upper
+
+    @classmethod
+    def of_rows(cls, A: ArrayLike, alpha: float = 0.0) -> Self:
+        """Return the factor of a QR decomposition of A with the rows of √alpha I below.
+
+        Parameters
+        ----------
+        A : array-like of shape (l, n)
+            Left as it is. Without alpha it needs at least as many rows as columns.
+        alpha : float, default=0.0
+            Not negative.
+
+        Returns
+        -------
+        TriangularFactor
+            R of shape (n, n) with Rᵀ (AᵀA + alpha I) R = I.
+        """
+        alpha = checked_non_negative("alpha", alpha, reason="as a root of it is taken")
+        rows = checked_factor("A", A)
+        if rows.shape[0] < rows.shape[1] and not alpha:
+            raise InputError(
+                f"A has {rows.shape[0]} rows and {rows.shape[1]} columns; allowed are at least as "
+                "many rows as columns: sketch to more rows, or use an alpha above 0."
+            )
+        gram = interruptible(lambda: rows.T @ rows)
+        lower = lower_factor(gram, gram.diagonal() + alpha)
+        if lower is not None and spread(lower) <= _LARGEST_SPREAD_OF_ROWS:
+            return cls(lower.T)
+        if alpha:
+            rows = np.vstack((rows, math.sqrt(alpha) * np.eye(rows.shape[1])))
+        return cls(interruptible(lambda: np.linalg.qr(rows, mode="r")))
+
+    def describe(self) -> str:
+        """Return in a few words what the operator is."""
+        return "triangular factor in float64"
+
+    def _matvec(self, vector: Any) -> Any:
+        return self._matmat(np.asarray(vector))
+
+    def _matmat(self, V: Any) -> Any:
+        return solved_by_panels(self._solved, np.asarray(V))
+
+    def _rmatvec(self, vector: Any) -> Any:
+        return self._rmatmat(np.asarray(vector))
+
+    def _rmatmat(self, V: Any) -> Any:
+        return solved_by_panels(partial(self._solved, trans="T"), np.asarray(V))
+
+    def _solved(self, V: NDArray[Any], trans: str = "N") -> NDArray[Any]:
+        solved: NDArray[Any] = linalg.solve_triangular(
+            self._upper, V, trans=trans, check_finite=False
+        )
+        return solved
+
+
+class SquaredFactor(SymmetricInverse):
+    """Apply R Rᵀ, which is the inverse of AᵀA where A @ R has orthonormal columns.
+
+    Parameters
+    ----------
+    root : TriangularFactor
+        The operator R.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.linalg.factors import SquaredFactor, TriangularFactor
+    >>> SquaredFactor(TriangularFactor([[2.0, 0.0], [0.0, 1.0]])) @ np.ones(2)
+    array([0.25, 1.  ])
+    """
+
+    def __init__(self, root: TriangularFactor) -> None:
+        super().__init__(root.shape[0])
+        self._root = root
+
+    def root(self) -> TriangularFactor:
+        """Return R."""
+        return self._root
+
+    def describe(self) -> str:
+        """Return in a few words what the operator is."""
+        return self._root.describe()
+
+    def _matmat(self, V: Any) -> Any:
+        return self._root.matmat(self._root.rmatmat(V))
+
+
+class LowRankInverse(SymmetricInverse):
+    r"""Apply :math:`(Z Z^\top + \nu I)^{-1}` by Woodbury's identity.
+
+    Parameters
+    ----------
+    Z : array-like of shape (n, m)
+        Kept in float64, and left as it is.
+    nugget : float
+        The number ν, positive. Rounding errors are about ‖Z‖² / ν times machine epsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.linalg import LowRankInverse
+    >>> LowRankInverse(np.array([[1.0], [1.0]]), nugget=1.0) @ np.array([3.0, 0.0])
+    array([ 2., -1.])
+    """
+
+    def __init__(self, Z: ArrayLike, nugget: float) -> None:
+        nugget = checked_positive("nugget", nugget)
+        Z = checked_factor("Z", Z)
+        self._prepare(Z, interruptible(lambda: Z.T @ Z), nugget)
+
+    @classmethod
+    def with_tail(cls, Z: ArrayLike, alpha: float, *, tail: float = 0.0) -> Self:
+        """Return the inverse whose nugget stands for alpha and for what Z leaves out.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, m)
+            As above.
+        alpha : float
+            Not negative.
+        tail : float, default=0.0
+            What is known to be left out, not negative. The smallest eigenvalue of ZᵀZ is taken
+            if it is larger: with that, the inverse is the one of [FTU23] up to a factor of 2.
+
+        Returns
+        -------
+        LowRankInverse
+            With the nugget alpha plus the larger one.
+        """
+        alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
+        tail = checked_non_negative("tail", tail, reason="as it is added to the diagonal")
+        Z = checked_factor("Z", Z)
+        gram = interruptible(lambda: Z.T @ Z)
+        nugget = alpha + max(tail, smallest_eigenvalue(gram))
+        inverse = cls.__new__(cls)
+        inverse._prepare(Z, gram, nugget)
+        return inverse
+
+    def describe(self) -> str:
+        """Return in a few words what the operator is."""
+        return f"rank {self._Z.shape[1]} and nugget {self.nugget:.3g}"
+
+    def _matmat(self, V: Any) -> Any:
+        V = np.asarray(V, dtype=np.float64)
+        inner = self._inner.matmat(factor_product(self._Z, V, transposed=True))
+        return (V - factor_product(self._Z, inner, transposed=False)) / self.nugget
+
+    def _prepare(self, Z: NDArray[np.float64], gram: NDArray[np.float64], nugget: float) -> None:
+        super().__init__(Z.shape[0])
+        self.nugget, self._Z = nugget, Z
+        self._inner = CholeskyFactor(gram, alpha=nugget)
+
+
+class SpectralInverse(SymmetricInverse):
+    r"""Apply :math:`(\lambda_m + \alpha)\, U (\Lambda + \alpha)^{-1} U^\top + (I - U U^\top)`.
+
+    This is the preconditioner of a randomised Nyström approximation [FTU23]: what lies outside
+    of the approximation counts as its smallest eigenvalue.
+
+    Parameters
+    ----------
+    U : array-like of shape (n, m)
+        Orthonormal columns, kept in float64 and left as they are.
+    eigenvalues : array-like of shape (m,)
+        The diagonal of Λ, not negative, in any order.
+    alpha : float
+        Not negative; together with the smallest eigenvalue above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.linalg import SpectralInverse
+    >>> inverse = SpectralInverse(np.eye(3)[:, :2], [9.0, 1.0], alpha=1.0)
+    >>> inverse @ np.ones(3)
+    array([0.2, 1. , 1. ])
+    """
+
+    def __init__(self, U: ArrayLike, eigenvalues: ArrayLike, alpha: float) -> None:
+        alpha = checked_non_negative("alpha", alpha, reason="as it is added to the eigenvalues")
+        self._U = checked_factor("U", U)
+        super().__init__(self._U.shape[0])
+        values = np.asarray(eigenvalues, dtype=np.float64)
+        if values.shape != (self._U.shape[1],):
+            raise InputError(
+                f"eigenvalues have shape {values.shape}; allowed is ({self._U.shape[1]},), "
+                "one for every column of U."
+            )
+        checked_positive("the smallest eigenvalue plus alpha", float(values.min() + alpha))
+        self._gains = (values.min() + alpha) / (values + alpha) - 1.0
+
+    def describe(self) -> str:
+        """Return in a few words what the operator is."""
+        return f"{self._U.shape[1]} eigenvectors"
+
+    def _matmat(self, V: Any) -> Any:
+        V = np.asarray(V, dtype=np.float64)
+        return V + self._U @ (self._gains[:, np.newaxis] * (self._U.T @ V))

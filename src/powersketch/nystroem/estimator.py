@@ -1,0 +1,398 @@
+"""LeverageNystroem: features from the exact kernel with landmarks among the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from powersketch.accuracy import Certificate
+from powersketch.accuracy.growth import grown_size
+from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
+from powersketch.exceptions import InputTypeError, RangeWarning, warn_user
+from powersketch.execution import Progress, blas_threads, thread_count
+from powersketch.feature_maps.automatic_size import checked_size
+from powersketch.feature_maps.base import resolved_gamma
+from powersketch.feature_maps.outliers import absurd_rows, outlying, without_rows
+from powersketch.kernels import Gaussian, Kernel
+from powersketch.nystroem.columns import precise_diagonal
+from powersketch.nystroem.features import NystroemFeatures, workers
+from powersketch.nystroem.scores import SCORES
+from powersketch.parameters import (
+    checked_non_negative,
+    checked_positive,
+    checked_verbose,
+    one_of,
+    refuse_unused,
+)
+from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.validation import REAL_ROWS, checked_rows, sound_array
+
+_MOST_MEASURED = 3000
+# So few rows are all measured, and the certificate is about these only.
+_FEWEST_DIVIDED = 400
+# Beyond so many times the usual k(x, x), a row drowns all others in rounding errors.
+_ABSURD = 1e8
+# Features lack much more than those of rows like the fit's if it is so many times as much, and
+# some more. A few rows by themselves may lack more by chance.
+_TIMES_AS_MUCH, _SOME = 1.25, 0.1
+_FEW_ROWS, _OF_FEW_ROWS = 8, 0.9
+_FEWEST_COMPARED = 20
+_MOST_COMPARED = 512
+
+
+class _Drawn(NamedTuple):
+    """Landmarks: which rows they are, their scores, and the features that they give."""
+
+    indices: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    features: NystroemFeatures
+
+
+class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Features Z with Z Zᵀ ≈ K from the kernel's values at landmarks among the rows.
+
+    For landmarks L and the Cholesky factor k(L, L) = RᵀR the features are Z = k(X, L) R⁻¹, so that
+    Z Zᵀ is the Nyström approximation: exact on the landmarks, and never above K. It looks at the
+    data, other than the sketches, and is more accurate than they are at equal size where the
+    spectrum of K decays fast; it costs n · n_components values of the kernel and n · n_components²
+    operations more.
+
+    Landmarks are drawn by ridge leverage scores, which tell rows that others can stand for from
+    rows that nothing else explains. Uniform ones miss small clusters.
+
+    Parameters
+    ----------
+    kernel : powersketch.kernels.Kernel or None, default=None
+        The kernel, with its parameters. None is the Gaussian kernel with
+        gamma = 1 / (n_features · variance of X). Rows that are more than 300 times as far from the
+        centre as is typical do not count in it, with an OutlierWarning.
+    n_components : int or "auto", default=100
+        Number of landmarks and of features. Where X has fewer rows, all of them are landmarks,
+        with a warning, and Z Zᵀ = K but for the jitter. "auto" takes about as few as it needs for
+        the error `eps`; up to 3000 rows that it measures on, at most half of all, are no landmarks
+        then, so that the error is that of new rows, and the other rows are copied.
+    scores : {"recursive", "approximate", "uniform"}, default="recursive"
+        What landmarks are drawn by: recursive ridge leverage scores [1]_; those of a first
+        approximation by columns drawn in proportion to the diagonal of K [2]_; nothing. Scores are
+        estimated from 512 columns of K at most, whatever `n_components` is: more columns cost time
+        and hardly change which rows are drawn.
+    alpha : float or None, default=None
+        The ridge of the scores, positive. None takes what the k = n_components / (4 ln
+        n_components) leading eigenvalues leave, divided by k [1]_.
+    jitter : float or None, default=None
+        What is added to the diagonal of k(L, L), relative to the diagonal's mean, so that equal
+        or nearly dependent landmarks do no harm; relative to each entry where a few are absurdly
+        large. None is 1e-10 if `fit` sees float64 and 1e-6 if it sees float32. Where it does not
+        suffice it grows by factors of 10.
+    eps : float or None, default=None
+        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
+        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
+    random_state : int, RandomState instance or None, default=None
+        An int gives the same landmarks and features again on the same machine, bit for bit and for
+        any number of threads. As scores rest on BLAS, another machine may round them differently
+        and draw other landmarks.
+    n_jobs : int or None, default=None
+        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors. 1 stands for
+        as many as BLAS is set to use. No bit depends on it. The features of a row are the same to
+        the last bit whatever rows are transformed with it and in which order, as far as BLAS rounds
+        a row of a product the same wherever in a block it stands: OpenBLAS does so in float64, and
+        on processors with AVX-512 in float32.
+    verbose : int, default=0
+        Whether long transforms report their progress on standard error.
+
+    Attributes
+    ----------
+    kernel_ : powersketch.kernels.Kernel
+        The exact kernel that the features approximate.
+    landmark_indices_ : ndarray of shape (n_components_,)
+        Which rows of X are landmarks, ascending.
+    landmarks_ : ndarray or CSR of shape (n_components_, n_features)
+        These rows.
+    scores_ : ndarray of shape (n_components_,)
+        Their estimated leverage scores, in [0, 1]; one where all rows are landmarks, and
+        n_components_ / n_samples where they were drawn uniformly.
+    jitter_ : float
+        The relative jitter in use.
+    seed_ : int
+        The seed that all random numbers come from.
+    factor_ : ndarray of shape (n_components_, n_components_)
+        The lower triangular Cholesky factor Rᵀ of k(L, L), jitter included.
+    n_components_ : int
+        Number of features: `n_components`, or n_samples if that is smaller.
+    certificate_ : powersketch.accuracy.Certificate
+        What was measured at this number of features; only where it was chosen for `eps`.
+    n_features_in_ : int
+        Number of columns seen by `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns seen by `fit`, if they had string names.
+
+    References
+    ----------
+    .. [1] C. Musco, C. Musco, "Recursive Sampling for the Nyström Method", NIPS 2017.
+    .. [2] A. Alaoui, M. Mahoney, "Fast Randomized Kernel Ridge Regression with Statistical
+       Guarantees", NIPS 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch import LeverageNystroem
+    >>> from powersketch.kernels import Gaussian
+    >>> X = np.random.RandomState(0).rand(300, 3)
+    >>> nystroem = LeverageNystroem(Gaussian(gamma=1.0), n_components=60, random_state=0)
+    >>> Z = nystroem.fit_transform(X)
+    >>> Z.shape
+    (300, 60)
+    >>> K = nystroem.kernel_(X)
+    >>> bool(np.linalg.norm(Z @ Z.T - K) < 1e-3 * np.linalg.norm(K))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        *,
+        n_components: int | str = 100,
+        scores: str = "recursive",
+        alpha: float | None = None,
+        jitter: float | None = None,
+        eps: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.scores = scores
+        self.alpha = alpha
+        self.jitter = jitter
+        self.eps = eps
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the landmarks and factor their kernel matrix.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+        y : ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self : estimator
+            The fitted map.
+        """
+        del y
+        self._check_parameters()
+        given = X
+        X = checked_rows(X, estimator=self)
+        seed = seed_from(self.random_state)
+        absurd = absurd_rows(X)
+        kernel = self.kernel
+        if kernel is None:
+            kernel = Gaussian(_scale_gamma(without_rows(X, absurd)))
+        threads = workers(thread_count(self.n_jobs))
+        # Several threads of BLAS round differently, and scores near each other change places.
+        with blas_threads(1):
+            streams = RandomStreams(seed, "leverage_nystroem")
+            drawn, certificate = self._chosen(kernel, X, streams, threads)
+            usual_loss = _usual_loss(kernel, X, drawn)
+        # Nothing is stored before everything is known: a failed fit leaves the last one intact.
+        validate_data(self, given, skip_check_array=True)
+        self.seed_, self.kernel_, self._features = seed, kernel, drawn.features
+        self.landmark_indices_, self.scores_ = drawn.indices, drawn.scores
+        self.landmarks_, self.jitter_ = drawn.features.landmarks, drawn.features.jitter
+        self.n_components_ = drawn.indices.size
+        self._usual_loss = usual_loss
+        # The certificate of an earlier fit says nothing about this one.
+        self.__dict__.pop("certificate_", None)
+        if certificate is not None:
+            self.certificate_ = certificate
+        return self
+
+    def transform(self, X: Any) -> Real:
+        """Return the features of every row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components_)
+            float32 for float32 rows, else float64.
+        """
+        check_is_fitted(self)
+        threads = thread_count(self.n_jobs)
+        X = self._checked_new_rows(X)
+        progress = Progress(type(self).__name__, X.shape[0], self.verbose)
+        Z = self._features.transform(X, threads, progress)
+        lost = float(np.mean(_lost_shares(self.kernel_, X, Z)))
+        much = _TIMES_AS_MUCH * self._usual_loss + _SOME
+        if lost > (much if X.shape[0] >= _FEW_ROWS else max(much, _OF_FEW_ROWS)):
+            warn_user(
+                f"the rows are so unlike the landmarks that their features lack {lost:.0%} of the "
+                f"kernel's diagonal, where rows like those given to fit lack {self._usual_loss:.0%}"
+                ": fit on rows like these, or use a map without landmarks.",
+                RangeWarning,
+            )
+        return Z
+
+    def kernel_columns(self) -> Callable[[Any], Real]:
+        """Return the function from rows to the kernel's values at the landmarks.
+
+        The landmarks are prepared once for all calls. Features are the values times a fixed
+        matrix: ``transform(X)`` is C R⁻¹ with C = ``kernel_columns()(X)`` and R = ``factor_.T``.
+
+        Returns
+        -------
+        callable
+            From X of shape (n_samples, n_features) to k(X, landmarks_), of shape (n_samples,
+            n_components_): in float32 if rows are float32 and that is accurate enough to solve for
+            features, else in float64.
+        """
+        check_is_fitted(self)
+        values = self._features.columns(thread_count(self.n_jobs))
+        return lambda X: values(self._checked_new_rows(X))
+
+    @property
+    def factor_(self) -> Real:
+        """The lower triangular Cholesky factor Rᵀ of the landmarks' kernel matrix."""
+        check_is_fitted(self)
+        return self._features.solver.factor
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _checked_new_rows(self, X: Any) -> Rows:
+        return validate_data(self, sound_array("X", X), **REAL_ROWS, reset=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _chosen(
+        self, kernel: Kernel, X: Rows, streams: RandomStreams, threads: int
+    ) -> tuple[_Drawn, Certificate | None]:
+        """Return the landmarks, and a certificate if their number was measured."""
+        if self.n_components != "auto":
+            _warn_of_few_rows(int(self.n_components), X.shape[0])
+            return self._drawn(kernel, X, int(self.n_components), streams, threads), None
+        measured, candidates = _divided(X.shape[0], streams)
+        rows = X[candidates]
+        size, certificate = grown_size(
+            lambda size: self._drawn(kernel, rows, size, streams, threads).features,
+            X[measured],
+            float(self.eps or 0.0),
+            streams.child("automatic_size"),
+            sizes=(1, candidates.size),
+            given=X,
+            n_jobs=threads,
+        )
+        drawn = self._drawn(kernel, rows, size, streams, threads)
+        return drawn._replace(indices=candidates[drawn.indices]), certificate
+
+    def _drawn(
+        self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
+    ) -> _Drawn:
+        """Return landmarks among these rows."""
+        indices, scores = self._landmarks(kernel, X, size, streams, threads)
+        jitter = None if self.jitter is None else float(self.jitter)
+        features = NystroemFeatures.of(kernel, X[indices], jitter, threads)
+        return _Drawn(indices, scores, features)
+
+    def _landmarks(
+        self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return which rows are landmarks, and their scores.
+
+        Rows with an absurd k(x, x) are landmarks in any case, as nothing else explains them, and
+        are left out of the scores, in which all other rows would look alike beside them.
+        """
+        draw = SCORES[self.scores]
+        absurd = np.empty(0, dtype=np.int64)
+        if self.scores != "uniform":
+            absurd = outlying(precise_diagonal(kernel, X), _ABSURD)
+        if not 0 < absurd.size < min(size, X.shape[0]):
+            found, scores = draw(kernel, X, size, streams, alpha=self.alpha, threads=threads)
+            return found, scores[found]
+        usual = np.delete(np.arange(X.shape[0]), absurd)
+        rest = size - absurd.size
+        found, scores = draw(kernel, X[usual], rest, streams, alpha=self.alpha, threads=threads)
+        indices = np.concatenate((usual[found], absurd))
+        order = np.argsort(indices)
+        return indices[order], np.concatenate((scores[found], np.ones(absurd.size)))[order]
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters before any data is touched."""
+        _check_kernel(self.kernel)
+        checked_size(self.n_components, self.eps)
+        one_of("scores", self.scores, tuple(SCORES))
+        if self.alpha is not None:
+            checked_positive("alpha", self.alpha, remedy="None takes one that suits n_components")
+        if self.jitter is not None:
+            checked_non_negative("jitter", self.jitter, reason="or None for 1e-10 or 1e-6")
+        if self.scores == "uniform":
+            refuse_unused(self, {"alpha": "with scores='uniform', which has no scores"})
+        thread_count(self.n_jobs)
+        checked_verbose(self.verbose)
+
+
+def _check_kernel(kernel: Any) -> None:
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise InputTypeError(
+            f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the kernels of "
+            "powersketch.kernels and None: pass for instance Gaussian(gamma=1.0)."
+        )
+
+
+def _warn_of_few_rows(n_components: int, rows: int) -> None:
+    if n_components > rows:
+        warn_user(
+            f"n_components={n_components} exceeds the {rows} rows of X: all rows are landmarks, "
+            f"and there are {rows} features."
+        )
+
+
+def _divided(count: int, streams: RandomStreams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which rows errors are measured on, and which may be landmarks: others, if many."""
+    everything = np.arange(count)
+    if count < _FEWEST_DIVIDED:
+        return everything, everything
+    measured = np.sort(streams.sample("measured", count, min(count // 2, _MOST_MEASURED)))
+    return measured, np.delete(everything, measured)
+
+
+def _lost_shares(kernel: Kernel, X: Rows, Z: Real) -> NDArray[np.float64]:
+    """Return what share of k(x, x) the features of every row do not have."""
+    diagonal = precise_diagonal(kernel, X)
+    squares = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
+    return np.where(diagonal > 0.0, 1.0 - divide_or_zero(squares, diagonal), 0.0)
+
+
+def _usual_loss(kernel: Kernel, X: Rows, drawn: _Drawn) -> float:
+    """Return what share of k(x, x) is lost, in the mean over rows that are no landmarks."""
+    rows = np.delete(np.arange(X.shape[0]), drawn.indices)
+    if len(rows) < _FEWEST_COMPARED:
+        return 1.0
+    some = X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]]
+    return float(np.mean(_lost_shares(kernel, some, drawn.features.transform(some))))
+
+
+def _scale_gamma(X: Rows) -> float:
+    if is_sparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return resolved_gamma("scale", X)

@@ -1,0 +1,170 @@
+"""Nyström features: the kernel's values at landmarks, times the inverse of a Cholesky factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from powersketch.arrays import Real, Rows, is_sparse
+from powersketch.exceptions import InputError
+from powersketch.execution import Progress, blas_thread_count, blas_threads, ordered_map
+from powersketch.feature_maps.outliers import outlying
+from powersketch.kernels import Kernel
+from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
+
+DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
+# Features are solved for in float32 if that changes their inner products by no more than this,
+# relative to the largest, at so many landmarks. Where landmarks are nearly dependent it would.
+_SINGLE_PRECISION_ERROR = 1e-5
+_PROBES = 64
+_ABSURD = 1e4
+# Bits of a row's features shall not depend on the rows around it. OpenBLAS rounds a row of a
+# float64 product the same, wherever in a block it stands, if one thread computes it, the number of
+# the block's rows is a multiple of 48 (of what every processor takes at a time), and the product
+# has more than 32 columns. With fewer, blocks must be of one height too.
+_UNIT = 48
+_FEWEST_COLUMNS = 33
+_FEWEST_ROWS, _MOST_ROWS = 480, 960
+_BLOCK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemFeatures:
+    """The map x ↦ k(x, L) R⁻¹, where RᵀR = k(L, L) + jitter · mean · I [WS01].
+
+    Parameters
+    ----------
+    kernel_ : Kernel
+        One of powersketch.kernels.
+    landmarks : ndarray or CSR of shape (m, d)
+        The rows L.
+    solver : TriangularRows
+        For Rᵀ.
+    jitter : float
+        Relative to the mean of the diagonal of k(L, L).
+    single : bool
+        Whether features of float32 rows are solved for in float32.
+    """
+
+    kernel_: Kernel
+    landmarks: Rows
+    solver: TriangularRows
+    jitter: float
+    single: bool
+
+    @classmethod
+    def of(cls, kernel: Kernel, landmarks: Rows, jitter: float | None, threads: int) -> Self:
+        """Return the map for these landmarks; no jitter means one that suits their dtype."""
+        square = kernel(landmarks, dtype=np.float64, n_jobs=threads)
+        start = DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
+        factor, used = jittered_cholesky(square, start)
+        solver = TriangularRows.of(factor)
+        # Beside a landmark of absurd size, the errors of others would not be seen.
+        usual = np.delete(square, outlying(square.diagonal().astype(np.float64), _ABSURD), axis=0)
+        probes = usual[:: -(-usual.shape[0] // _PROBES)]
+        return cls(kernel, landmarks, solver, used, _single_suffices(solver, probes))
+
+    def transform(self, X: Rows, threads: int = 1, progress: Progress | None = None) -> Real:
+        """Return the features of every row, of the dtype of the rows."""
+        dtype = X.dtype if self.single else np.dtype(np.float64)
+        solver, values = self.solver.astype(dtype), self.kernel_.columns(self.landmarks)
+
+        def features(rows: Rows) -> Real:
+            block = values(rows, dtype)
+            solver.solve(block)
+            return block
+
+        Z = np.empty((X.shape[0], self.landmarks.shape[0]), X.dtype)
+        return _collected(features, X, Z, threads, progress)
+
+    def columns(self, threads: int) -> Callable[[Rows], Real]:
+        """Return the function from rows to k(x, L), the landmarks prepared for many blocks of rows.
+
+        Values have the precision that features are solved for.
+        """
+        values = self.kernel_.columns(self.landmarks)
+
+        def computed(X: Rows) -> Real:
+            dtype = X.dtype if self.single else np.dtype(np.float64)
+            out = np.empty((X.shape[0], self.landmarks.shape[0]), dtype)
+            return _collected(lambda rows: values(rows, dtype), X, out, threads)
+
+        return computed
+
+
+def workers(threads: int) -> int:
+    """Return how many threads share the blocks of rows: with one asked for, as many as BLAS has."""
+    return threads if threads > 1 else blas_thread_count()
+
+
+def _collected(
+    compute: Callable[[Rows], Real],
+    X: Rows,
+    out: Real,
+    threads: int,
+    progress: Progress | None = None,
+) -> Real:
+    """Fill `out` with what is computed for one block of rows after another."""
+    progress = progress or Progress("", out.shape[0], 0)
+    parts, unit = _blocks(*out.shape)
+
+    def write(part: slice) -> slice:
+        _store(compute(_padded(X[part], unit))[: part.stop - part.start], out[part])
+        return part
+
+    count = min(workers(threads), len(parts))
+    with blas_threads(1):
+        for part in ordered_map(write, parts, count):
+            progress.update(part.stop)
+    return out
+
+
+def _blocks(rows: int, columns: int) -> tuple[list[slice], int]:
+    """Return blocks of rows, the same for any number of threads, and what they are filled up to."""
+    fitting = _BLOCK_BYTES // (8 * columns)
+    height = min(max(fitting, _FEWEST_ROWS), _MOST_ROWS) // _UNIT * _UNIT
+    unit = _UNIT if columns >= _FEWEST_COLUMNS else height
+    return [slice(start, min(start + height, rows)) for start in range(0, rows, height)], unit
+
+
+def _padded(rows: Rows, unit: int) -> Rows:
+    """Return the rows in C order, followed by so many zeros that the unit divides their number."""
+    count = rows.shape[0] + -rows.shape[0] % unit
+    if is_sparse(rows):
+        ends = np.full(count + 1, rows.indptr[-1], rows.indptr.dtype)
+        ends[: rows.indptr.size] = rows.indptr
+        return type(rows)((rows.data, rows.indices, ends), shape=(count, rows.shape[1]))
+    if count == rows.shape[0]:
+        return np.ascontiguousarray(rows)
+    padded = np.zeros((count, rows.shape[1]), rows.dtype)
+    padded[: rows.shape[0]] = rows
+    return padded
+
+
+def _store(block: Real, features: Real) -> None:
+    """Round the features of some rows to their dtype, or say that they do not fit."""
+    largest = max(float(block.max()), -float(block.min()))
+    limit = float(np.finfo(features.dtype).max)
+    if largest > limit:
+        raise InputError(
+            f"features overflow {features.dtype}: the largest is {largest:.3g}, above "
+            f"{limit:.3g}: scale the rows of X, or pass X as float64."
+        )
+    features[...] = block
+
+
+def _single_suffices(solver: TriangularRows, rows: Real) -> bool:
+    """Return whether float32 is good enough to solve for the features of these rows."""
+    exact = rows.copy()
+    solver.solve(exact)
+    # Where numbers are too large for float32 the error is NaN, and not small.
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = rows.astype(np.float32)
+        solver.astype(np.float32).solve(single)
+        rounded = single.astype(np.float64)
+        error = np.abs(rounded @ rounded.T - exact @ exact.T).max()
+    largest = np.einsum("ij,ij->i", exact, exact).max()
+    return bool(error <= _SINGLE_PRECISION_ERROR * largest)
