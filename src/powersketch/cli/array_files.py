@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Rows
 from powersketch.cli.sparse_archives import sparse_matrix
-from powersketch.comparison.units import bytes_text
+from powersketch.comparison import bytes_text
 from powersketch.execution import available_memory
 
 # Shape, whether columns come first, and the type of the entries.

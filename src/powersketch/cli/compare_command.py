@@ -199,9 +199,8 @@ def _compared(
     X: Rows, name: str, parameters: dict[str, Any], options: dict[str, Any]
 ) -> Comparison:
     """Compare with a progress bar on standard error."""
-    from powersketch.accuracy.data_rows import DataRows
-    from powersketch.comparison import compare
-    from powersketch.comparison.kernels import named_kernel
+    from powersketch.accuracy import DataRows
+    from powersketch.comparison import compare, named_kernel
 
     kernel = named_kernel(name, DataRows.of(X).matrix, parameters)
     columns = (
@@ -229,7 +228,7 @@ def _show(comparison: Comparison) -> None:
 
 
 def _write(comparison: Comparison, page: Path, json_file: Path | None) -> None:
-    from powersketch.comparison.writing import replaced
+    from powersketch.comparison import replaced
 
     comparison.save_html(page)
     if json_file is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from powersketch.arrays import Rows
 from powersketch.cli.columns import shortened, target_column
-from powersketch.comparison.units import bytes_text
+from powersketch.comparison import bytes_text
 from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
 

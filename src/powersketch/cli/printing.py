@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from powersketch.comparison.tables import (
+from powersketch.comparison import (
     HEADINGS,
     INTERRUPTED,
     TEXT_HEADINGS,

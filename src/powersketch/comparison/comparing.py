@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.accuracy.data_rows import DataRows
+from powersketch.accuracy import DataRows
 from powersketch.comparison.kernels import check_kernel, named_kernel
 from powersketch.comparison.measuring import Laboratory, Picture
 from powersketch.comparison.methods import chosen_methods

@@ -7,7 +7,7 @@ from typing import Any
 
 from powersketch.arrays import Rows, is_sparse
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.feature_maps.base import resolved_gamma
+from powersketch.feature_maps import resolved_gamma
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, NeuralTangent, Polynomial
 from powersketch.parameters import one_of
 

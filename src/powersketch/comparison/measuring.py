@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.accuracy.data_rows import DataRows, Float64
+from powersketch.accuracy import DataRows, Float64
 from powersketch.comparison.memory import peak_bytes, stored_bytes
 from powersketch.comparison.methods import Method
 from powersketch.comparison.pilot import ExactReference

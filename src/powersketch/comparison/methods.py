@@ -9,8 +9,8 @@ from typing import Any, Literal
 from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.feature_maps.base import FeatureMap
-from powersketch.kernel_systems.maps import map_for
+from powersketch.feature_maps import FeatureMap
+from powersketch.kernel_systems import map_for
 from powersketch.kernels import (
     ArcCosine,
     DotProduct,
@@ -19,7 +19,7 @@ from powersketch.kernels import (
     NeuralTangent,
     Polynomial,
 )
-from powersketch.nystroem.estimator import LeverageNystroem
+from powersketch.nystroem import LeverageNystroem
 from powersketch.powers import POWER_METHODS
 
 Kind = Literal["oblivious", "data-dependent", "peer"]

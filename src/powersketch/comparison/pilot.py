@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from powersketch.accuracy.data_rows import DataRows, Float64
-from powersketch.accuracy.lanczos import ritz_values
-from powersketch.accuracy.spectral import check_alpha_is_felt
+from powersketch.accuracy import DataRows, Float64, check_alpha_is_felt, ritz_values
 from powersketch.comparison.results import ExactKernel
 from powersketch.comparison.units import bytes_text
 from powersketch.exceptions import InputError

@@ -185,7 +185,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if self.n_components != "auto":
             return int(self.n_components), None
         # Loaded when it is first needed: most sketches are drawn without it.
-        from powersketch.accuracy.growth import LARGEST_SIZE, grown_size
+        from powersketch.accuracy import LARGEST_SIZE, grown_size
 
         largest = LARGEST_SIZE
         if self.internal_components is not None:

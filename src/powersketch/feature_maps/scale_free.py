@@ -9,8 +9,7 @@ import numpy as np
 from powersketch import routines
 from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.row_maps import BoundRowMap, RowMap, Strangeness
-from powersketch.powers import RowFormat, times_rows
-from powersketch.powers.unit_rows import to_one
+from powersketch.powers import RowFormat, times_rows, to_one
 
 # Squared norms in between are computed without loss.
 _SMALLEST, _LARGEST = 1e-200, 1e200

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.feature_maps.outliers import DO_NOT_COUNT, absurd_distances, warn_of_far_rows
+from powersketch.feature_maps import DO_NOT_COUNT, absurd_distances, warn_of_far_rows
 from powersketch.kernel_ridge.primal import TrainingRows
 from powersketch.kernels import Kernel
 

@@ -42,7 +42,7 @@ from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSo
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
 from powersketch.kernels import Kernel
-from powersketch.linalg.dwarfing_rows import dwarfing_rows
+from powersketch.linalg import dwarfing_rows
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.validation import REAL_ROWS, sound_array
 

@@ -24,7 +24,7 @@ from powersketch.kernel_ridge.sketch_parameter import rows_for
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_systems import map_for
 from powersketch.kernels import Kernel
-from powersketch.nystroem.estimator import LeverageNystroem
+from powersketch.nystroem import LeverageNystroem
 from powersketch.random_streams import RandomStreams
 
 Result = TypeVar("Result")

@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from powersketch.kernel_ridge.primal import TrainingRows, features_of
-from powersketch.kernel_systems import SketchPreconditioner
-from powersketch.kernel_systems.exact_system import exact_preconditioner, is_factored
-from powersketch.kernel_systems.inputs import check_representable
-from powersketch.kernel_systems.nystroem import default_rank
-from powersketch.kernel_systems.problem import KernelProblem
+from powersketch.kernel_systems import (
+    KernelProblem,
+    SketchPreconditioner,
+    check_representable,
+    default_rank,
+    exact_preconditioner,
+    is_factored,
+)
 from powersketch.kernels import Kernel
 from powersketch.linalg import CholeskyFactor, KernelOperator, LowRankInverse
-from powersketch.nystroem.estimator import LeverageNystroem
+from powersketch.nystroem import LeverageNystroem
 
 # No preconditioner depends on it.
 _ANY_TOLERANCE = 1e-6

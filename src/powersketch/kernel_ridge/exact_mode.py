@@ -9,8 +9,12 @@ from numpy.typing import NDArray
 
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.solutions import DualSolution
-from powersketch.linalg import SolverResult, conjugate_gradients, warn_if_not_converged
-from powersketch.linalg.dwarfing_rows import dwarfing_rows
+from powersketch.linalg import (
+    SolverResult,
+    conjugate_gradients,
+    dwarfing_rows,
+    warn_if_not_converged,
+)
 from powersketch.parameters import checked_tolerance
 
 

@@ -15,7 +15,7 @@ from scipy import linalg
 from powersketch.execution import cholesky_in_place
 from powersketch.kernel_ridge.regularisation_path import SMALLEST_SLACK
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
-from powersketch.linalg.triangular_rows import TriangularRows
+from powersketch.linalg import TriangularRows
 from powersketch.random_streams import RandomStreams
 
 # An eigendecomposition of m features takes the time of about so many products of m × m matrices,

@@ -18,8 +18,8 @@ from scipy import linalg
 from powersketch.kernel_ridge.accumulation import mirror_upper_triangle
 from powersketch.kernel_ridge.solutions import KernelSum
 from powersketch.kernel_ridge.statistics import RidgeStatistics
-from powersketch.linalg.triangular_rows import TriangularRows
-from powersketch.nystroem.estimator import LeverageNystroem
+from powersketch.linalg import TriangularRows
+from powersketch.nystroem import LeverageNystroem
 from powersketch.random_streams import RandomStreams
 
 # Of the sums, relative to the trace of the features' Gram matrix; as good as sums of features are.

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
-from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES, row_blocks
 from powersketch.kernel_ridge.factored_path import factored_path, factors_are_cheaper
 from powersketch.kernel_ridge.regularisation_path import (
@@ -23,7 +23,7 @@ from powersketch.kernel_ridge.regularisation_path import (
 from powersketch.kernel_ridge.solutions import PrimalSolution
 from powersketch.kernel_ridge.statistics import RidgeStatistics
 from powersketch.kernel_ridge.targets import check_some_weight
-from powersketch.nystroem.estimator import LeverageNystroem
+from powersketch.nystroem import LeverageNystroem
 from powersketch.random_streams import RandomStreams
 
 # The leave-one-out error is a mean over so many rows at most: its standard error is then about

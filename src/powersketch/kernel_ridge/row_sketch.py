@@ -16,8 +16,7 @@ from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.primal import feature_blocks
 from powersketch.kernel_ridge.solutions import DualSolution
-from powersketch.linalg import CholeskyFactor, conjugate_gradients
-from powersketch.linalg.dwarfing_rows import dwarfing_rows
+from powersketch.linalg import CholeskyFactor, conjugate_gradients, dwarfing_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 

@@ -14,7 +14,7 @@ from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.kernel_ridge.regularisation_path import checked_alphas
 from powersketch.kernel_ridge.sketch_parameter import refuse_map_parameters, unfitted_map
-from powersketch.kernel_systems.inputs import check_representable
+from powersketch.kernel_systems import check_representable
 from powersketch.parameters import (
     checked_integer,
     checked_non_negative,

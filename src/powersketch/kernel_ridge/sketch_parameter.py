@@ -11,14 +11,16 @@ from sklearn.base import clone
 
 from powersketch import kernels
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.feature_maps.arc_cosine import ArcCosineSketch
-from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.dot_product import DotProductSketch
-from powersketch.feature_maps.gaussian import GaussianSketch
-from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
-from powersketch.feature_maps.polynomial import PolynomialSketch
-from powersketch.kernel_systems.maps import kernel_parameters, map_for
-from powersketch.nystroem.estimator import LeverageNystroem
+from powersketch.feature_maps import (
+    ArcCosineSketch,
+    DotProductSketch,
+    FeatureMap,
+    GaussianSketch,
+    NeuralTangentSketch,
+    PolynomialSketch,
+)
+from powersketch.kernel_systems import kernel_parameters, map_for
+from powersketch.nystroem import LeverageNystroem
 from powersketch.parameters import refuse_unless_default
 
 _DEFAULT_COMPONENTS = 256

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from powersketch.linalg import CholeskyFactor, LowRankInverse
-from powersketch.linalg.factors import SquaredFactor
+from powersketch.linalg import CholeskyFactor, LowRankInverse, SquaredFactor
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from powersketch.arrays import Real, Rows, is_sparse
-from powersketch.feature_maps.outliers import capped, central_row
+from powersketch.feature_maps import capped, central_row
 from powersketch.kernels import Gaussian, Kernel
 
 _ROWS_OF_SAMPLE = 256

@@ -13,9 +13,9 @@ from powersketch.linalg import (
     KernelOperator,
     SolverResult,
     conjugate_gradients,
+    dwarfing_rows,
     preconditioned_gradient,
 )
-from powersketch.linalg.dwarfing_rows import dwarfing_rows
 
 EXACT_PRECONDITIONERS = ("auto", "cholesky", "none", *STRATEGIES)
 # Up to here, factoring the matrix takes less time than the steps that it saves.

@@ -7,12 +7,11 @@ from sklearn.base import clone
 
 from powersketch.arrays import Real, Rows
 from powersketch.execution import thread_count
-from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernel_systems.maps import map_for
 from powersketch.kernels import Kernel
-from powersketch.linalg import LowRankInverse, TriangularFactor
-from powersketch.linalg.factors import SquaredFactor
+from powersketch.linalg import LowRankInverse, SquaredFactor, TriangularFactor
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 

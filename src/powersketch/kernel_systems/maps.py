@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from powersketch.exceptions import InputTypeError
-from powersketch.feature_maps.arc_cosine import ArcCosineSketch
-from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.dot_product import DotProductSketch
-from powersketch.feature_maps.gaussian import GaussianSketch
-from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
-from powersketch.feature_maps.polynomial import PolynomialSketch
+from powersketch.feature_maps import (
+    ArcCosineSketch,
+    DotProductSketch,
+    FeatureMap,
+    GaussianSketch,
+    NeuralTangentSketch,
+    PolynomialSketch,
+)
 from powersketch.kernels import (
     ArcCosine,
     DotProduct,

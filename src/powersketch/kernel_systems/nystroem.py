@@ -12,9 +12,8 @@ from powersketch.exceptions import warn_user
 from powersketch.execution import interruptible, thread_count
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernels import Kernel
-from powersketch.linalg import LowRankInverse
-from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
-from powersketch.nystroem.scores import landmark_rows
+from powersketch.linalg import LowRankInverse, TriangularRows, jittered_cholesky
+from powersketch.nystroem import landmark_rows
 from powersketch.random_streams import RandomStreams
 
 Float64: TypeAlias = NDArray[np.float64]

@@ -11,15 +11,14 @@ from scipy.sparse.linalg import LinearOperator
 from powersketch.arrays import Rows
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, thread_count
-from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_systems.approximation import Approximation
 from powersketch.kernel_systems.feature_factor import feature_approximation, fitted_map
 from powersketch.kernel_systems.inputs import checked_alpha, checked_rows
 from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
 from powersketch.kernel_systems.sketched_data import row_length, sketched_data
 from powersketch.kernels import Kernel
-from powersketch.linalg import LowRankInverse, TriangularFactor
-from powersketch.linalg.operators import check_kernel
+from powersketch.linalg import LowRankInverse, TriangularFactor, check_kernel
 from powersketch.parameters import (
     checked_integer,
     checked_verbose,

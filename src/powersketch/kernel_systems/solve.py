@@ -22,8 +22,7 @@ from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.kernel_systems.sketched_data import default_coordinates, row_length
 from powersketch.kernel_systems.sketched_system import SKETCHED_PRECONDITIONERS, solve_sketched
 from powersketch.kernels import Kernel
-from powersketch.linalg import SolverResult, warn_if_not_converged
-from powersketch.linalg.operators import check_kernel
+from powersketch.linalg import SolverResult, check_kernel, warn_if_not_converged
 from powersketch.parameters import (
     checked_integer,
     checked_tolerance,

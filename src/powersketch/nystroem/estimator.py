@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.accuracy import Certificate
-from powersketch.accuracy.growth import grown_size
+from powersketch.accuracy import Certificate, grown_size
 from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.exceptions import InputTypeError, RangeWarning, warn_user
 from powersketch.execution import Progress, blas_threads, thread_count
-from powersketch.feature_maps.automatic_size import checked_size
-from powersketch.feature_maps.base import resolved_gamma
-from powersketch.feature_maps.outliers import absurd_rows, outlying, without_rows
+from powersketch.feature_maps import (
+    absurd_rows,
+    checked_size,
+    outlying,
+    resolved_gamma,
+    without_rows,
+)
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.nystroem.columns import precise_diagonal
 from powersketch.nystroem.features import NystroemFeatures, workers

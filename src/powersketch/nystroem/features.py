@@ -11,9 +11,9 @@ import numpy as np
 from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, blas_thread_count, blas_threads, ordered_map
-from powersketch.feature_maps.outliers import outlying
+from powersketch.feature_maps import outlying
 from powersketch.kernels import Kernel
-from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
+from powersketch.linalg import TriangularRows, jittered_cholesky
 
 DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 # Features are solved for in float32 if that changes their inner products by no more than this,

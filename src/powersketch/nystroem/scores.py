@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Real, Rows
 from powersketch.execution import blas_threads, interruptible
-from powersketch.feature_maps.weighted_draws import thinned, weighted_sample
+from powersketch.feature_maps import thinned, weighted_sample
 from powersketch.kernels import Kernel
-from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
+from powersketch.linalg import TriangularRows, jittered_cholesky
 from powersketch.nystroem.columns import KernelColumns, precise_diagonal
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams

@@ -16,6 +16,14 @@ from powersketch.powers.sampled_monomials import SampledMonomials
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 from powersketch.powers.tensor_sketch import TensorSketchPowers
 from powersketch.powers.tree import TreeSketch
+from powersketch.powers.unit_rows import to_one
+
+POWER_METHODS: dict[str, PowerMethod] = {
+    "power": PowerSketch,
+    "ctr": ComplexToReal,
+    "tree": TreeSketch,
+    "tensorsketch": TensorSketchPowers,
+}
 
 __all__ = [
     "POWER_METHODS",
@@ -43,11 +51,5 @@ __all__ = [
     "monomials_fit",
     "single_power",
     "times_rows",
+    "to_one",
 ]
-
-POWER_METHODS: dict[str, PowerMethod] = {
-    "power": PowerSketch,
-    "ctr": ComplexToReal,
-    "tree": TreeSketch,
-    "tensorsketch": TensorSketchPowers,
-}
