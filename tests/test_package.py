@@ -32,6 +32,7 @@ PUBLIC = [
 ]
 OPTIONAL = {"dask", "matplotlib", "pandas", "pyarrow", "rich", "typer"}
 
+
 def modules_after(code: str) -> set[str]:
     """Return the modules that a new interpreter has loaded after running `code`."""
     script = f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))"
