@@ -1,5 +1,6 @@
 """Arrays as all layers see them: their types, and the few questions that everybody asks."""
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,3 +37,13 @@ def padded_length(columns: int) -> int:
 def divide_or_zero(numerator: float | Real, denominator: Vector) -> Vector:
     """Return numerator / denominator, and zero where the denominator is not above zero."""
     return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)
+
+
+def slices(count: int, step: int) -> Iterator[slice]:
+    """Yield slices of `step` numbers that cover 0 … count − 1; the last one may be shorter.
+
+    >>> list(slices(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))

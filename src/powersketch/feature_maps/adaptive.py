@@ -99,7 +99,7 @@ class AdaptiveMap:
         values, exponents = self.monomials.values(near_one)
         degree = self.monomials.degree
         if self.preserve_norms:
-            squares, _ = routines.row_moments(values, np.zeros(values.shape[1]))
+            squares = routines.squared_norms(values)
             norms = Scaled.of(np.sqrt(squared_norms)).power(degree)
             found = Scaled.of(np.sqrt(np.where(squares > 0.0, squares, 1.0)))
             scale = norms * found.inverse()

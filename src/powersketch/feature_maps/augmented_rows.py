@@ -39,7 +39,7 @@ class AugmentedRows:
 
     def squared_norms(self, X: Rows, threads: int) -> NDArray[np.float64]:
         """Return ‖x̃‖² of every row."""
-        squares, _ = routines.row_moments(X, np.zeros(X.shape[1]), threads=threads)
+        squares = routines.squared_norms(X, threads=threads)
         return self.gamma * squares + self.coef0
 
 

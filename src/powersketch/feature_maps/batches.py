@@ -77,10 +77,9 @@ def entry_variance(X: Rows) -> float:
 
 def largest_squared_norm(X: Rows) -> float:
     """Return the largest ‖x‖² of all rows."""
-    nowhere, rows = np.zeros(X.shape[1]), batch_rows(X, 1, 1)
+    rows = batch_rows(X, 1, 1)
     largest = (
-        float(routines.row_moments(block, nowhere)[0].max())
-        for _, block in contiguous_batches(X, rows)
+        float(routines.squared_norms(block).max()) for _, block in contiguous_batches(X, rows)
     )
     return max(largest, default=0.0)
 

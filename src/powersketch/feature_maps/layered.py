@@ -113,5 +113,5 @@ def _rescale(products: Real, left: Real, right: Real, threads: int) -> None:
 
 
 def _squares(rows: Real, threads: int) -> Real:
-    squares, _ = routines.row_moments(rows, np.zeros(rows.shape[1]), threads=threads)
+    squares = routines.squared_norms(rows, threads=threads)
     return squares

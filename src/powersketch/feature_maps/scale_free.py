@@ -17,7 +17,7 @@ _SMALLEST, _LARGEST = 1e-200, 1e200
 
 def rows_near_one(X: Rows, threads: int = 1) -> Rows:
     """Return the rows, those of extreme size multiplied by powers of two to bring them near one."""
-    squares, _ = routines.row_moments(X, np.zeros(X.shape[1]), threads=threads)
+    squares = routines.squared_norms(X, threads=threads)
     extreme = (squares < _SMALLEST) | (squares > _LARGEST)
     if not extreme.any():
         return X

@@ -323,7 +323,7 @@ def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
     if rows.shift is not None and terms.direction is not None:
         affine = np.pad(affine, ((0, 0), (0, terms.columns - affine.shape[1])))
         affine += rows.shift[:, None] * terms.direction
-    squares, _ = routines.row_moments(affine, np.zeros(affine.shape[1]), threads=threads)
+    squares = routines.squared_norms(affine, threads=threads)
     norms = np.sqrt(squares)
     affine *= divide_or_zero(1.0, norms)[:, None]
     return affine

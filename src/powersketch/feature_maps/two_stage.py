@@ -65,7 +65,7 @@ class TwoStageMap:
         features, _ = transform_rows(
             inner, pilot, inner_components, threads=threads, progress=silent
         )
-        squares, _ = routines.row_moments(features, np.zeros(features.shape[1]))
+        squares = routines.squared_norms(features)
         _, factors = fair_shares(np.sqrt(squares), pilot)
         return cls(inner, principal_directions(features * factors[:, None], size))
 

@@ -24,10 +24,10 @@ def diagonal_entries(kernel: Kernel, X: Rows, n_jobs: int | None) -> NDArray[np.
 
     A kernel of this package depends on norms there, so that rows of one entry have the same.
     """
-    squares, nowhere, threads = np.empty(X.shape[0]), np.zeros(X.shape[1]), thread_count(n_jobs)
+    squares, threads = np.empty(X.shape[0]), thread_count(n_jobs)
     for rows in _batches(X, threads):
         batch = X[rows] if is_sparse(X) else np.ascontiguousarray(X[rows])
-        squares[rows], _ = routines.row_moments(batch, nowhere, threads=threads)
+        squares[rows] = routines.squared_norms(batch, threads=threads)
     return kernel.diagonal(np.sqrt(squares)[:, np.newaxis]).astype(np.float64, copy=False)
 
 
@@ -63,11 +63,11 @@ def _inner_products(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return inner products of the chosen rows with all, and all squared norms."""
     products, squares = np.empty((chosen.size, X.shape[0])), np.empty(X.shape[0])
-    sample, nowhere = shifted(X[chosen], shift), np.zeros(X.shape[1])
+    sample = shifted(X[chosen], shift)
     for rows in _batches(X, threads):
         part = np.ascontiguousarray(shifted(X[rows], shift))
         products[:, rows] = sample @ part.T
-        squares[rows], _ = routines.row_moments(part, nowhere, threads=threads)
+        squares[rows] = routines.squared_norms(part, threads=threads)
     return products, squares
 
 

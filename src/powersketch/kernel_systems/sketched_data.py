@@ -121,5 +121,5 @@ def _set_norms(rows: Real, norms: Real) -> None:
 
 
 def _norms(batch: Rows, threads: int) -> Real:
-    squares, _ = routines.row_moments(batch, np.zeros(batch.shape[1]), threads=threads)
+    squares = routines.squared_norms(batch, threads=threads)
     return np.sqrt(squares)

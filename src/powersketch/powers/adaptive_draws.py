@@ -179,7 +179,7 @@ def _checked_rows(X: Rows) -> Rows:
 
 def _prepared(X: Rows, degree: int, size: int, ridge: float | None) -> tuple[Rows, Goal]:
     """Return the rows other than zero, divided by the norm of the longest, and λ in their units."""
-    squares, _ = routines.row_moments(X, np.zeros(X.shape[1]))
+    squares = routines.squared_norms(X)
     longest = float(np.max(squares, initial=0.0))
     if not math.isfinite(longest):
         raise InputError(
@@ -220,7 +220,7 @@ def _halved(X: Rows, size: int, goal: Goal, by_norms: RowLaw, streams: RandomStr
     """
     degree = by_norms.degree
     powers = SketchedPowers.of(streams.child("powers"), X, degree)
-    squares, _ = routines.row_moments(X, np.zeros(X.shape[1]))
+    squares = routines.squared_norms(X)
     trace = float(np.cumsum(Scaled.of(squares).power(degree).to_float())[-1])
     law, ridge = MixedLaw(by_norms, by_norms, 1.0), trace
     dimension = 1.0

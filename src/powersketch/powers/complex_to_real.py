@@ -217,7 +217,7 @@ class BoundComplexToReal:
         """Write a block whose true values are `values` · 2^track; False if it overflows."""
         factor, exponent = to_one(np.abs(values).max(axis=1), values.dtype)
         values *= factor.astype(values.dtype)[:, None]
-        squares, _ = routines.row_moments(values, np.zeros(output.size))
+        squares = routines.squared_norms(values)
         norms = np.sqrt(squares)
         if self.sketch.preserve_norms:
             scaling = divide_or_zero(scales, norms)

@@ -85,7 +85,7 @@ class SketchedInverse:
     @property
     def dimension(self) -> float:
         """The statistical dimension of W Wᵀ: its size minus λ times the trace of the inverse."""
-        traces, _ = routines.row_moments(self.inner, np.zeros(self.inner.shape[1]))
+        traces = routines.squared_norms(self.inner)
         return float(len(traces) - self.ridge * np.cumsum(traces)[-1])
 
     def probes(self, streams: RandomStreams, width: int) -> Float64:
@@ -129,7 +129,7 @@ class SketchedPowers:
                 base_sketch="osnap",
                 preserve_norms=True,
             )
-            squares, _ = routines.row_moments(X, np.zeros(X.shape[1]))
+            squares = routines.squared_norms(X)
             norms = ascending_powers(Scaled.of(np.sqrt(squares)), list(degrees))
             scales = {r: norm.to_float() for r, norm in zip(degrees, norms, strict=True)}
             bound = sketch.bind(RowFormat(X.dtype, X.shape[1], is_sparse(X)), None)
@@ -177,7 +177,7 @@ def _ridge(K: Float64, goal: Goal) -> float:
 def _dimension(K: Float64, ridge: float) -> float:
     """Return tr K (K + λI)⁻¹."""
     inner = inverse_of_triangular(cholesky(shifted(K, ridge)))
-    squares, _ = routines.row_moments(inner, np.zeros(len(K)))
+    squares = routines.squared_norms(inner)
     return float(len(K) - ridge * np.cumsum(squares)[-1])
 
 

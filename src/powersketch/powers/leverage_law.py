@@ -42,7 +42,7 @@ class LeverageLaw:
     def of(cls, X: Rows, factors: Sequence[Float64]) -> LeverageLaw:
         """Return the law on the columns of X that are not zero."""
         transposed = X.T.tocsr() if is_sparse(X) else np.ascontiguousarray(X.T)
-        squares, _ = routines.row_moments(transposed, np.zeros(X.shape[0]))
+        squares = routines.squared_norms(transposed)
         kept = np.flatnonzero(squares)
         positions = np.full(X.shape[1], -1)
         positions[kept] = np.arange(len(kept))
@@ -115,7 +115,7 @@ class LeverageLaw:
             block = slice(start, min(start + step, len(products)))
             spread = products[block].T[:, :, None] * factor[:, None, :]
             values = routines.product(self.coordinates, spread.reshape(len(factor), -1))
-            squares, _ = routines.row_moments(values.reshape(-1, width), np.zeros(width))
+            squares = routines.squared_norms(values.reshape(-1, width))
             weights = squares.reshape(columns, -1)
             weights[:, ~weights.any(axis=0)] = 1.0
             yield block, weights

@@ -45,7 +45,7 @@ class RowLaw:
     def by_norms(cls, X: Rows, degree: int) -> RowLaw:
         """Return the law of the squared norms, of rows other than zero and of norms up to one."""
         squares = X.multiply(X).tocsr() if is_sparse(X) else X * X
-        sums, _ = routines.row_moments(X, np.zeros(X.shape[1]))
+        sums = routines.squared_norms(X)
         if is_sparse(X):
             squares.data /= np.repeat(sums, np.diff(squares.indptr))
         else:

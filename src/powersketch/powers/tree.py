@@ -263,7 +263,7 @@ class _Evaluation:
         return _Power(values, power.track * norms)
 
     def _norms(self, values: Real) -> Vector:
-        squares, _ = routines.row_moments(values, np.zeros(values.shape[1]), threads=self.threads)
+        squares = routines.squared_norms(values, threads=self.threads)
         return np.sqrt(squares)
 
     def _write_block(self, power: _Power, scales: Vector, out: Real) -> bool:

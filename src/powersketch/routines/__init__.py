@@ -3,6 +3,9 @@
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from powersketch.arrays import Rows, Vector
 from powersketch.routines.medians import median_row
 from powersketch.routines.specs import (
     LARGEST_LENGTH,
@@ -81,6 +84,13 @@ __all__ = [
     "row_structure",
     "scatter",
     "sorf",
+    "squared_norms",
     "srht",
     "tensor_srht",
 ]
+
+
+def squared_norms(X: Rows, *, threads: int = 1) -> Vector:
+    """Return ‖x‖² of every row, summed in double precision."""
+    squares, _ = row_moments(X, np.zeros(X.shape[1]), threads=threads)
+    return squares
