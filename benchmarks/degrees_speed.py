@@ -8,7 +8,7 @@ from report import Row, Table, at_most
 from timing import best_seconds, usual_rounds
 
 from powersketch import routines
-from powersketch.powers import PowerSketch, RowFormat, Slice
+from powersketch.powers import PowerSketch, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT
 
@@ -70,10 +70,9 @@ def chain_call(X: np.ndarray, outputs: Mapping[int, Slice]) -> Callable[[], bool
         base_sketch="srht",
         preserve_norms=True,
     )
-    bound = sketch.bind(RowFormat(X.dtype, X.shape[1], sparse=False), None)
     out = np.zeros((len(X), LENGTH), dtype=X.dtype)
     row_scale, block_scales = np.ones(len(X)), np.ones((len(X), len(outputs)))
-    return lambda: bound.apply(X, row_scale, None, block_scales, out, 1)
+    return lambda: sketch.write(X, row_scale, None, block_scales, out, 1)
 
 
 def single_application() -> Callable[[], np.ndarray]:

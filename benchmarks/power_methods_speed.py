@@ -10,7 +10,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from timing import best_seconds
 
 from powersketch import PolynomialSketch
-from powersketch.powers import RowFormat, Slice, TreeSketch
+from powersketch.powers import Slice, TreeSketch
 from powersketch.powers.tree_steps import halves, level
 from powersketch.random_streams import RandomStreams
 
@@ -45,10 +45,9 @@ def _tree_row(size: int, degree: int, dtype: type, *, rounds: int) -> Row:
         base_sketch="srht",
         preserve_norms=True,
     )
-    bound = sketch.bind(RowFormat(X.dtype, TREE_COLUMNS, sparse=False), None)
     out, ones = np.empty((TREE_ROWS, size), dtype=dtype), np.ones(TREE_ROWS)
     calls = {
-        "native": lambda: bound.apply(X, ones, None, ones[:, None], out, 1),
+        "native": lambda: sketch.write(X, ones, None, ones[:, None], out, 1),
         "numpy": lambda: numpy_tree(X, sketch),
     }
     seconds = best_seconds(calls, rounds=rounds)

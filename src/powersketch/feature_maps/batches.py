@@ -13,7 +13,6 @@ from powersketch import routines
 from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.execution import Progress
 from powersketch.feature_maps.row_maps import ORDINARY, RowMap
-from powersketch.powers import RowFormat
 
 _BATCH_BYTES = 4 << 20
 
@@ -90,10 +89,9 @@ def transform_rows(
     """Return the features of every row of X, and how strange each row is to the map."""
     dtype: np.dtype[Any] = X.dtype
     out = np.empty((X.shape[0], size), dtype=dtype)
-    bound = row_map.bind(RowFormat(dtype, X.shape[1], is_sparse(X)))
     strangeness = np.full(X.shape[0], ORDINARY, dtype=np.int8)
     for part, block in contiguous_batches(X, batch_rows(X, size, threads)):
-        strange = bound.write(block, out[part], threads)
+        strange = row_map.write(block, out[part], threads)
         if strange is not None:
             strangeness[part] = strange
         progress.update(part.stop)

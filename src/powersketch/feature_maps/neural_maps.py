@@ -21,7 +21,6 @@ from powersketch.feature_maps.series_expansion import SeriesKernel
 from powersketch.feature_maps.series_tails import finite_series_of
 from powersketch.kernels import ArcCosine, NeuralTangent
 from powersketch.kernels.series import PowerSeries
-from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT
 
@@ -97,11 +96,6 @@ class ComposedMap:
     maps: tuple[SizedMap, ...]
 
     name: ClassVar[str] = "random"
-
-    def bind(self, rows: RowFormat) -> ComposedMap:
-        """Return the map itself: its parts are made ready batch by batch."""
-        del rows
-        return self
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
