@@ -1,8 +1,7 @@
 """Feature maps with scikit-learn's interface, one file for each."""
 
 from powersketch.feature_maps.arc_cosine import ArcCosineSketch
-from powersketch.feature_maps.automatic_size import checked_size
-from powersketch.feature_maps.base import FeatureMap, resolved_gamma
+from powersketch.feature_maps.base import FeatureMap, checked_size, kernel_parameters
 from powersketch.feature_maps.dot_product import DotProductSketch
 from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
@@ -32,8 +31,8 @@ __all__ = [
     "capped",
     "central_row",
     "checked_size",
+    "kernel_parameters",
     "outlying",
-    "resolved_gamma",
     "thinned",
     "warn_of_far_rows",
     "weighted_sample",

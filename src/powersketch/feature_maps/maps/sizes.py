@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Vector
 from powersketch.powers import Slice, monomial_count
 
 # Each sketched degree costs an application of S; lighter ones beyond these are left out, and the
@@ -38,12 +40,11 @@ class StackedSizes:
         return len(self.coordinates) + self.shared
 
     @property
-    def degrees(self) -> NDArray[np.int64]:
+    def degrees(self) -> list[int]:
         """Every degree above 0 that has features, in the order of the layout."""
-        linear = [1] if self.linear else []
-        return np.array([*linear, *self.exact, *self.sketched], dtype=np.int64)
+        return [*([1] if self.linear else []), *self.exact, *self.sketched]
 
-    @property
+    @cached_property
     def stop(self) -> int:
         """One past the last column in use."""
         return self._others_start + sum(self.others.values())
@@ -67,7 +68,7 @@ class StackedSizes:
 
     @property
     def _others_start(self) -> int:
-        return self.offset(max([0, *self.degrees.tolist()]) + 1)
+        return self.offset(max([0, *self.degrees]) + 1)
 
 
 def _side_by_side(widths: Mapping[int, int], column: int) -> dict[int, Slice]:
@@ -79,13 +80,13 @@ def _side_by_side(widths: Mapping[int, int], column: int) -> dict[int, Slice]:
 
 
 def choose_sizes(
-    weights: NDArray[np.float64],
-    energies: NDArray[np.float64],
+    weights: Vector,
+    energies: Vector,
     columns: int,
     size: int,
     *,
     constants: int = 1,
-    others: NDArray[np.float64] | None = None,
+    others: Vector | None = None,
 ) -> StackedSizes:
     """Minimise the predicted error over the choices of what to take exactly.
 
@@ -137,8 +138,8 @@ def choose_sizes(
 
 
 def _best_coordinates(
-    weights: NDArray[np.float64],
-    sorted_energies: NDArray[np.float64],
+    weights: Vector,
+    sorted_energies: Vector,
     budget: int,
     outside: float,
 ) -> tuple[int, float]:
@@ -156,7 +157,7 @@ def _best_coordinates(
 
 
 def _best_exact_degree(
-    weights: NDArray[np.float64], columns: int, budget: int, outside: float
+    weights: Vector, columns: int, budget: int, outside: float
 ) -> tuple[int, float]:
     """Return up to which degree all monomials are taken, and the predicted squared error."""
     best, best_error, used = 0, np.inf, 0
@@ -171,13 +172,13 @@ def _best_exact_degree(
     return best, best_error
 
 
-def _exact_widths(weights: NDArray[np.float64], columns: int, levels: int) -> dict[int, int]:
+def _exact_widths(weights: Vector, columns: int, levels: int) -> dict[int, int]:
     present = (level for level in range(2, levels + 1) if weights[level] > 0)
     return {level: monomial_count(columns, level) for level in present}
 
 
 def _share(
-    weights: NDArray[np.float64], others: NDArray[np.float64], lowest: int, budget: int
+    weights: Vector, others: Vector, lowest: int, budget: int
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Share a budget among the degrees from `lowest` on, and the others, by their weights."""
     count = len(weights)
@@ -186,7 +187,7 @@ def _share(
     return sketched, {term - count: size for term, size in shared.items() if term >= count}
 
 
-def _in_proportion(weights: NDArray[np.float64], lowest: int, budget: int) -> dict[int, int]:
+def _in_proportion(weights: Vector, lowest: int, budget: int) -> dict[int, int]:
     terms = np.arange(lowest, len(weights))
     terms = terms[weights[terms] > 0]
     heaviest = np.argsort(-weights[terms], kind="stable")[:_MOST_SKETCHED_DEGREES]

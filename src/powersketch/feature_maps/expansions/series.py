@@ -13,36 +13,39 @@ spread over many j, stay powers of the rows themselves.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from powersketch.arrays import Rows, divide_or_zero
+from powersketch.arrays import Float64, Rows, Vector, divide_or_zero
 from powersketch.exceptions import InputError
-from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.expansion import AffineRows, Terms
-from powersketch.feature_maps.finite_series import FiniteSeries, horner
-from powersketch.feature_maps.mean_direction import Geometry, MeanDirection
+from powersketch.feature_maps.expansions import (
+    AffineRows,
+    Expansion,
+    Measured,
+    Terms,
+    power_table,
+)
+from powersketch.feature_maps.expansions.finite_series import FiniteSeries, horner
+from powersketch.feature_maps.expansions.polynomial import AugmentedRows, MeanDirection
 from powersketch.feature_maps.outliers import central_row
-from powersketch.feature_maps.row_checks import check_norms, check_values
-from powersketch.powers import Scaled, ascending_powers
-
-Vector = NDArray[np.float64]
+from powersketch.feature_maps.rows import check_norms, check_values
+from powersketch.powers import Scaled
 
 _HIGHEST_EXPANDED = 16
 _LANDMARKS = 9
 _MOST_CONSTANTS = 8
-_CONSTANTS_SHARE = 16  # at most one feature in so many is of degree 0
+_CONSTANTS_SHARE = 16  # at most one feature in this many is of degree 0
 _NEGLIGIBLE = 1e-10
 _ROUNDING_OF_NORMS = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesKernel:
+class PowerSum:
     """The kernel ‖x̃‖^h ‖ỹ‖^h Σ_l c_l ⟨x̂, ŷ⟩^l + offset, x̂ of norm one if `homogeneity` h is set.
 
     Without it, the kernel is Σ_l c_l ⟨x̃, ỹ⟩^l + offset; gamma then is 1 / radius of the series. No
@@ -68,10 +71,12 @@ class SeriesKernel:
         else:
             norms = np.sqrt(squared_norms)
             inverse = divide_or_zero(1.0, norms)
-            gains = Scaled.of(squared_norms).power(self.homogeneity).to_float()
-            gains = np.where(norms > 0, gains, 0.0)
+            gains = squared_norms
+            if self.homogeneity != 1:
+                powers = Scaled.of(squared_norms).power(self.homogeneity).to_float()
+                gains = np.where(norms > 0, powers, 0.0)
             with np.errstate(over="ignore"):  # refused below
-                values = gains * math.fsum(self.series.terms) + self.offset
+                values = gains * self.series.total + self.offset
         check_values(X, values)
         missing = self._missing(squared_norms, values)
         roots = np.sqrt(values)
@@ -80,18 +85,45 @@ class SeriesKernel:
         offset_share = math.sqrt(self.offset) * unit
         return RowValues(inverse, lengths, roots, np.sqrt(gains) * unit, offset_share, missing)
 
-    def _missing(self, squared_norms: Vector, values: Vector) -> Vector:
+    def terms_from(self, lowest: int, columns: int) -> Terms:
+        """Return the powers of x̃ from a degree on."""
+        degrees = tuple(degree for degree in self.series.degrees if degree >= lowest)
+        return Terms(degrees, self.rows.direction(columns), columns + self.rows.extra_columns)
+
+    def affine(self, values: RowValues) -> AffineRows:
+        """Return x̃, divided by its norm if that counts."""
+        rows = self.rows
+        shift = rows.root_coef0 * values.inverse if rows.extra_columns else None
+        return AffineRows(rows.root_gamma * values.inverse, shift, values.squared_lengths)
+
+    def amplitudes(self, values: RowValues, degrees: Sequence[int]) -> Float64:
+        """Return √c_l ‖x̃‖^l relative to the root of the whole sum."""
+        roots = np.array([self._roots[degree] for degree in degrees]).reshape(-1, 1)
+        powers = power_table(np.sqrt(values.squared_lengths), degrees)
+        return (powers * Scaled.of(values.factor * roots)).to_float()
+
+    def with_offset(self, constants: Float64, values: RowValues) -> Float64:
+        """Add the amplitude of the offset, if there is one."""
+        return np.vstack([constants, values.offset_share]) if self.offset > 0 else constants
+
+    @functools.cached_property
+    def _roots(self) -> dict[int, float]:
+        """√c_l by degree."""
+        return dict(zip(self.series.degrees, np.sqrt(self.series.terms).tolist(), strict=True))
+
+    def _missing(self, squared_norms: Vector, values: Vector) -> Vector | None:
         """Return what share of the exact value is missing in rows beyond the series' radius."""
-        missing = np.zeros_like(values)
         beyond = np.flatnonzero(squared_norms > 1.0 + _ROUNDING_OF_NORMS)
-        if self.exact is not None and len(beyond):
-            with np.errstate(over="ignore", invalid="ignore"):
-                exact = self.exact(squared_norms[beyond] / self.rows.gamma)
-                missing[beyond] = np.abs(1.0 - values[beyond] / exact)
+        if self.exact is None or not len(beyond):
+            return None
+        missing = np.zeros_like(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            exact = self.exact(squared_norms[beyond] / self.rows.gamma)
+            missing[beyond] = np.abs(1.0 - values[beyond] / exact)
         return np.where(np.isnan(missing), 1.0, missing)
 
     def _check_radius(self, squared_norms: Vector) -> None:
-        largest = float(np.max(squared_norms, initial=0.0)) / self.rows.gamma
+        largest = float(squared_norms.max(initial=0.0)) / self.rows.gamma
         if largest > self.largest_squared_norm * (1.0 + _ROUNDING_OF_NORMS):
             raise InputError(
                 f"a row has norm {math.sqrt(largest):.6g}, outside the radius of convergence of "
@@ -116,8 +148,8 @@ class RowValues:
         What makes √c_l times a power of the length relative to √k(x, x).
     offset_share : array
         The amplitude of the offset.
-    missing : array
-        The share of k(x, x) that the finite series lacks.
+    missing : array or None
+        The share of k(x, x) that the finite series lacks; None if no row is beyond its radius.
     """
 
     inverse: Vector
@@ -125,14 +157,14 @@ class RowValues:
     norms: Vector
     factor: Vector
     offset_share: Vector
-    missing: Vector
+    missing: Vector | None
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesExpansion:
+class SeriesExpansion(Expansion):
     """Powers of the rows themselves."""
 
-    kernel: SeriesKernel
+    kernel: PowerSum
     columns: int
 
     name: ClassVar[str] = "none"
@@ -142,90 +174,46 @@ class SeriesExpansion:
         """One for degree 0, one for the offset."""
         return int(0 in self.kernel.series.degrees) + int(self.kernel.offset > 0)
 
-    @property
+    @functools.cached_property
     def parts(self) -> tuple[Terms, ...]:
         """All degrees from 1 on."""
-        return (direct_terms(self.kernel, self.columns, lowest=1),)
+        return (self.kernel.terms_from(1, self.columns),)
 
-    def measure(self, X: Rows, threads: int) -> MeasuredSeries:
+    def measure(self, X: Rows, threads: int) -> Measured:
         """Find the norms of the rows."""
         kernel = self.kernel
         values = kernel.measure(X, kernel.rows.squared_norms(X, threads))
-        return MeasuredSeries(kernel, values)
-
-
-def direct_terms(kernel: SeriesKernel, columns: int, *, lowest: int) -> Terms:
-    """Return the powers of x̃ from a degree on; its last coordinate is reached by a direction."""
-    direction = None
-    if kernel.rows.extra_columns:
-        columns += 1
-        direction = np.zeros(columns)
-        direction[-1] = 1.0
-    degrees = tuple(degree for degree in kernel.series.degrees if degree >= lowest)
-    return Terms(degrees, direction, columns)
+        constants = kernel.amplitudes(values, [0] if 0 in kernel.series.degrees else [])
+        return Measured(
+            norms=values.norms,
+            constants=kernel.with_offset(constants, values),
+            rows=(kernel.affine(values),),
+            amplitudes=lambda _, degrees: kernel.amplitudes(values, degrees),
+            missing=values.missing,
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredSeries:
-    """A batch of rows."""
-
-    kernel: SeriesKernel
-    values: RowValues
-
-    @property
-    def norms(self) -> Vector:
-        """√k(x, x), of the finite series."""
-        return self.values.norms
-
-    @property
-    def missing(self) -> Vector:
-        """What the finite series lacks, beyond its radius."""
-        return self.values.missing
-
-    def constants(self) -> list[Vector]:
-        """Return degree 0 and the offset."""
-        low = self.amplitudes(0, [0]) if 0 in self.kernel.series.degrees else []
-        return [*low, *([self.values.offset_share] if self.kernel.offset > 0 else [])]
-
-    def rows(self, part: int) -> AffineRows:
-        """Return x̃."""
-        del part
-        rows, values = self.kernel.rows, self.values
-        shift = rows.root_coef0 * values.inverse if rows.extra_columns else None
-        return AffineRows(rows.root_gamma * values.inverse, shift, values.squared_lengths)
-
-    def amplitudes(self, part: int, degrees: list[int]) -> list[Vector]:
-        """Return √c_l ‖x̃‖^l relative to the root of the whole sum."""
-        del part
-        series, values = self.kernel.series, self.values
-        terms = dict(zip(series.degrees, np.sqrt(series.terms), strict=True))
-        powers = ascending_powers(Scaled.of(np.sqrt(values.squared_lengths)), degrees)
-        return [
-            (power * Scaled.of(values.factor * terms[degree])).to_float()
-            for degree, power in zip(degrees, powers, strict=True)
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class MeanSeriesExpansion:
+class MeanSeriesExpansion(Expansion):
     """Low degrees around the mean, high degrees as powers of the rows themselves.
 
     `landmarks` are numbers a at which the features of degree 0 are made, and `inverse_root` is
     L⁻¹ for the Cholesky factor L of G_0 at these; `centre_value` is the landmark of all others.
+    `profiles` has the coefficients of G_j in row j.
     """
 
-    kernel: SeriesKernel
+    kernel: PowerSum
     columns: int
     centre: MeanDirection
     landmarks: Vector
-    inverse_root: NDArray[np.float64]
+    inverse_root: Float64
     centre_value: float
-    profiles: dict[int, Vector] = field(repr=False)
+    profiles: Float64
 
     name: ClassVar[str] = "mean"
 
     @classmethod
-    def of_pilot(cls, kernel: SeriesKernel, pilot: Rows, size: int) -> MeanSeriesExpansion | None:
+    def of_pilot(cls, kernel: PowerSum, pilot: Rows, size: int) -> MeanSeriesExpansion | None:
         """Expand around the mean of the pilot rows; None if it is zero or nothing is expanded."""
         values = kernel.measure(pilot, kernel.rows.squared_norms(pilot, 1))
         low = kernel.series.dense_terms(_HIGHEST_EXPANDED)
@@ -236,8 +224,7 @@ class MeanSeriesExpansion:
         centre_value = math.sqrt(math.fsum(along * along) / len(along))
         if centre_value == 0.0:
             return None
-        highest = int(np.flatnonzero(low)[-1])
-        profiles = {j: _profile(low, j) for j in range(highest + 1)}
+        profiles = _profiles(low[: int(np.flatnonzero(low)[-1]) + 1])
         candidates = _between(float(along.min()), float(along.max()))
         most = max(min(_MOST_CONSTANTS, size // _CONSTANTS_SHARE), 1)
         landmarks, inverse_root = landmark_features(profiles[0], candidates, most)
@@ -249,80 +236,60 @@ class MeanSeriesExpansion:
         """One for each landmark, one for the offset."""
         return len(self.landmarks) + int(self.kernel.offset > 0)
 
-    @property
+    @functools.cached_property
     def parts(self) -> tuple[Terms, ...]:
         """Powers of x⊥, then of x̃."""
         direction = self.centre.direction
-        low = Terms(tuple(j for j in self.profiles if j > 0), direction, len(direction))
-        return low, direct_terms(self.kernel, self.columns, lowest=_HIGHEST_EXPANDED + 1)
+        low = Terms(tuple(range(1, len(self.profiles))), direction, len(direction))
+        return low, self.kernel.terms_from(_HIGHEST_EXPANDED + 1, self.columns)
 
-    def measure(self, X: Rows, threads: int) -> MeasuredMeanSeries:
+    def measure(self, X: Rows, threads: int) -> Measured:
         """Find the parts of the rows along and across the mean."""
-        geometry = self.centre.geometry(X, threads)
-        values = self.kernel.measure(X, geometry.squared_norms)
-        return MeasuredMeanSeries(self, geometry, MeasuredSeries(self.kernel, values))
+        kernel, geometry = self.kernel, self.centre.geometry(X, threads)
+        values = kernel.measure(X, geometry.squared_norms)
+        inverse = values.inverse
+        along = geometry.along * inverse
+        lengths = np.sqrt(geometry.squared_across) * inverse
 
+        def amplitudes(part: int, degrees: Sequence[int]) -> Float64:
+            if part == 1:
+                return kernel.amplitudes(values, degrees)
+            at_centre = self._at_centre(along, degrees) * values.factor
+            return (power_table(lengths, degrees) * Scaled.of(at_centre)).to_float()
 
-@dataclass(frozen=True, eq=False)
-class MeasuredMeanSeries:
-    """A batch of rows."""
-
-    expansion: MeanSeriesExpansion
-    geometry: Geometry
-    direct: MeasuredSeries
-
-    @property
-    def norms(self) -> Vector:
-        """√k(x, x), of the finite series."""
-        return self.direct.norms
-
-    @property
-    def missing(self) -> Vector:
-        """What the finite series lacks, beyond its radius."""
-        return self.direct.missing
-
-    def constants(self) -> list[Vector]:
-        """Return the features of G_0, and the offset."""
-        expansion, values = self.expansion, self.direct.values
-        along = self.geometry.along * values.inverse
-        at_landmarks = [
-            horner(expansion.profiles[0], along * landmark)
-            for landmark in expansion.landmarks.tolist()
-        ]
-        features = []
-        for row in expansion.inverse_root.tolist():
-            total = np.zeros_like(along)
-            for weight, value in zip(row, at_landmarks, strict=True):
-                total = total + weight * value
-            features.append(total * values.factor)
-        return [*features, *([values.offset_share] if self.expansion.kernel.offset > 0 else [])]
-
-    def rows(self, part: int) -> AffineRows:
-        """Return x⊥, or x̃."""
-        if part == 1:
-            return self.direct.rows(0)
-        inverse = self.direct.values.inverse
-        return AffineRows(
-            self.expansion.kernel.rows.root_gamma * inverse,
-            -self.geometry.shift * inverse,
-            self.geometry.squared_across * inverse * inverse,
+        across = AffineRows(
+            kernel.rows.root_gamma * inverse,
+            -geometry.shift * inverse,
+            geometry.squared_across * inverse * inverse,
+        )
+        return Measured(
+            norms=values.norms,
+            constants=kernel.with_offset(self._at_landmarks(along) * values.factor, values),
+            rows=(across, kernel.affine(values)),
+            amplitudes=amplitudes,
+            missing=values.missing,
         )
 
-    def amplitudes(self, part: int, degrees: list[int]) -> list[Vector]:
-        """Return G_j(a a₀) / √G_j(a₀²) ‖x⊥‖^j, or those of the rows themselves."""
-        if part == 1:
-            return self.direct.amplitudes(0, degrees)
-        expansion, inverse = self.expansion, self.direct.values.inverse
-        along, factor = self.geometry.along * inverse, self.direct.values.factor
-        across = Scaled.of(np.sqrt(self.geometry.squared_across) * inverse)
-        powers = ascending_powers(across, degrees)
-        result = []
-        for degree, power in zip(degrees, powers, strict=True):
-            profile, at = expansion.profiles[degree], expansion.centre_value
-            root = math.sqrt(float(horner(profile, np.array(at * at))))
-            values = horner(profile, along * at) / root if root > 0 else np.zeros_like(along)
-            result.append((power * Scaled.of(values * factor)).to_float())
-        return result
+    def _at_landmarks(self, along: Vector) -> Float64:
+        """Return the features of G_0, one row for each landmark."""
+        values = horner(self.profiles[0], along * self.landmarks[:, None])
+        products = self.inverse_root[:, :, None] * values
+        # Added in this order for any number of rows; the zero turns −0 into 0.
+        sums: Float64 = np.add.accumulate(products, axis=1)[:, -1] + 0.0
+        return sums
+
+    def _at_centre(self, along: Vector, degrees: Sequence[int]) -> Float64:
+        """Return G_j(a a₀) / √G_j(a₀²) for every degree j."""
+        chosen, at = list(degrees), self.centre_value
+        values = horner(self.profiles[chosen].T[:, :, None], along * at)
+        roots = self._roots[chosen, None]
+        return np.divide(values, roots, out=np.zeros_like(values), where=roots > 0)
+
+    @functools.cached_property
+    def _roots(self) -> Vector:
+        """√G_j(a₀²) of every degree j."""
+        at = self.centre_value
+        return np.sqrt(horner(self.profiles.T, np.array(at * at)))
 
 
 def _mean_of(rows: AugmentedRows, pilot: Rows, inverse: Vector) -> MeanDirection | None:
@@ -332,9 +299,13 @@ def _mean_of(rows: AugmentedRows, pilot: Rows, inverse: Vector) -> MeanDirection
     return MeanDirection.of_mean(rows, central_row(pilot, inverse))
 
 
-def _profile(low: Vector, j: int) -> Vector:
-    """Return the coefficients of G_j."""
-    return np.array([math.comb(degree, j) * low[degree] for degree in range(j, len(low))])
+def _profiles(low: Vector) -> Float64:
+    """Return the coefficients of all G_j, each in a row that zeros make as long as the first."""
+    count = len(low)
+    profiles = np.zeros((count, count))
+    for j in range(count):
+        profiles[j, : count - j] = [math.comb(l, j) * low[l] for l in range(j, count)]
+    return profiles
 
 
 def _between(low: float, high: float) -> Vector:
@@ -345,7 +316,7 @@ def _between(low: float, high: float) -> Vector:
 
 def landmark_features(
     profile: Vector, candidates: Vector, most: int
-) -> tuple[Vector, NDArray[np.float64]]:
+) -> tuple[Vector, Float64]:
     """Choose landmarks for the kernel G(a b) of numbers by a Cholesky factorisation with pivots.
 
     Returns the landmarks and L⁻¹: the features of a number a are L⁻¹ (G(a a_1), G(a a_2), …).
@@ -369,7 +340,7 @@ def landmark_features(
     return candidates[chosen], _lower_inverse(factor[:, chosen].T)
 
 
-def _lower_inverse(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+def _lower_inverse(lower: Float64) -> Float64:
     """Invert a lower triangular matrix row by row, without BLAS."""
     inverse = np.zeros_like(lower)
     for i in range(len(lower)):
