@@ -348,7 +348,7 @@ _POLYNOMIAL = [
     Case(
         "main directions",
         40,
-        {"degree": 3, "n_components": 20, "compression": "principal", "base_sketch": "osnap"},
+        {"degree": 3, "n_components": 20, "compress_from": 80, "base_sketch": "osnap"},
         homogeneity=3,
         diagonal="neither",
         portable=False,
@@ -360,7 +360,7 @@ _POLYNOMIAL = [
             "degree": 3,
             "coef0": 0.5,
             "n_components": 17,
-            "compression": "principal",
+            "compress_from": 68,
         },
         random=False,
         diagonal="neither",
@@ -388,7 +388,9 @@ _GAUSSIAN = [
         diagonal="neither",
     ),
     _gaussian(
-        "powers by tensorsketch", 40, {"gamma": 0.5, "n_components": 60, "method": "tensorsketch"}
+        "powers by tensorsketch",
+        40,
+        {"gamma": 0.5, "n_components": 60, "method": "power", "power_method": "tensorsketch"},
     ),
     _gaussian("single power", 40, {"gamma": 3.0, "n_components": 48, "method": "single_power"}),
     _gaussian(

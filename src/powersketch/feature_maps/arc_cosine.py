@@ -12,7 +12,7 @@ from powersketch.feature_maps.dot_product import SeriesFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
 from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import PowerSum
-from powersketch.feature_maps.maps import RowMap
+from powersketch.feature_maps.maps import RowMap, SketchOptions
 from powersketch.feature_maps.maps.composed import ComposedMap, ScaleFreeMap, SizedMap
 from powersketch.feature_maps.maps.random_features import RandomActivations
 from powersketch.kernels import ArcCosine, Kernel
@@ -41,16 +41,21 @@ class NeuralFeatureMap(SeriesFeatureMap):
         return dict.fromkeys(_UNUSED_BY_NEURONS, why)
 
     def _arc_cosine_map(
-        self, streams: RandomStreams, X: Rows, size: int, exact: ArcCosine
+        self,
+        streams: RandomStreams,
+        X: Rows,
+        size: int,
+        exact: ArcCosine,
+        options: SketchOptions,
     ) -> tuple[RowMap, FiniteSeries]:
         """Return features of the arc-cosine kernel by its series."""
         finite = self._finite_series(exact.power_series(), X.shape[0], streams)
         kernel = PowerSum(PLAIN_ROWS, finite, homogeneity=exact.order**exact.depth)
-        return self._series_map(streams, X, size, kernel, exact), finite
+        return self._series_map(streams, X, size, kernel, exact, options), finite
 
 
 @documented
-class ArcCosineSketch(SeriesFeatureMap):
+class ArcCosineSketch(NeuralFeatureMap):
     """Features Z with Z Zᵀ ≈ K for the arc-cosine kernel of order 0, 1 or 2 and any depth.
 
     On rows of norm one the kernel is a power series of their inner product, and its values for
@@ -147,7 +152,8 @@ class ArcCosineSketch(SeriesFeatureMap):
         if self.method == "random":
             row_map = _random_map(streams, X.shape[1], size, exact)
         else:
-            row_map, finite = self._arc_cosine_map(streams, X, size, exact)
+            options = self._sketch_options(X, size)
+            row_map, finite = self._arc_cosine_map(streams, X, size, exact, options)
         if exact.order == 0:
             row_map = ScaleFreeMap(row_map)
         return exact, row_map, self._attributes(row_map, finite)

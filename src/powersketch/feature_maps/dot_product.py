@@ -24,7 +24,7 @@ from powersketch.feature_maps.expansions.series import (
     PowerSum,
     SeriesExpansion,
 )
-from powersketch.feature_maps.maps import RowMap
+from powersketch.feature_maps.maps import RowMap, SketchOptions
 from powersketch.feature_maps.maps.composed import rows_near_one
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.pilot import Pilot
@@ -78,9 +78,10 @@ class SeriesFeatureMap(FeatureMap):
         size: int,
         kernel: PowerSum,
         exact: Callable[[Rows], Real],
+        options: SketchOptions,
     ) -> StackedMap:
         """Draw the features of a series; "auto" measures both expansions on the exact kernel."""
-        pilot, options = Pilot.of(X, streams), self._sketch_options(X, size)
+        pilot = Pilot.of(X, streams)
         if kernel.homogeneity == 0:
             pilot = Pilot(rows_near_one(pilot.rows))
         expansion = SeriesExpansion(kernel, X.shape[1])
@@ -251,7 +252,8 @@ class DotProductSketch(SeriesFeatureMap):
             largest_squared_norm=math.inf if callable(self.series) else series.radius,
             exact=exact.profile,
         )
-        row_map = self._series_map(streams, X, size, kernel, exact)
+        options = self._sketch_options(X, size)
+        row_map = self._series_map(streams, X, size, kernel, exact, options)
         return exact, row_map, {"gamma_": exact.gamma, **self._attributes(row_map, finite)}
 
     def _factor(self, X: Rows) -> float:

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from powersketch.arrays import Real, Rows, padded_length
+from powersketch.arrays import Rows, padded_length
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.arc_cosine import PLAIN_ROWS, NeuralFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
 from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import PowerSum
-from powersketch.feature_maps.maps import RowMap
+from powersketch.feature_maps.maps import RowMap, SketchOptions
 from powersketch.feature_maps.maps.composed import LayeredMap, Network, SizedMap, TangentLayer
 from powersketch.feature_maps.maps.random_features import RandomActivations, RandomTangent
 from powersketch.feature_maps.pilot import Pilot
@@ -171,20 +171,23 @@ class NeuralTangentSketch(NeuralFeatureMap):
 
     def _draw(self, X: Rows, seed: int, size: int) -> tuple[NeuralTangent, RowMap, dict[str, Any]]:
         exact: NeuralTangent = self._exact_kernel()
-        streams, finite = RandomStreams(seed, self._stream_name), None
-        row_map: RowMap
-        if self._by_layers(exact):
-            row_map = self._layered_map(streams, X, size, exact)
-        elif self.method == "random":
-            row_map = self._first_tangent(streams, X, size, exact)
+        streams, options = RandomStreams(seed, self._stream_name), self._sketch_options(X, size)
+        finite: FiniteSeries | None = None
+        if self.method == "random" or self._by_layers(exact):
+            row_map = _LayerBuilder(self, exact, streams, options).build(X, size)
         else:
-            row_map, finite = self._whole_map(streams, X, size, exact)
+            row_map, finite = self._whole_map(streams, X, size, exact, options)
         return exact, row_map, self._attributes(row_map, finite)
 
     def _whole_map(
-        self, streams: RandomStreams, X: Rows, size: int, exact: NeuralTangent
+        self,
+        streams: RandomStreams,
+        X: Rows,
+        size: int,
+        exact: NeuralTangent,
+        options: SketchOptions,
     ) -> tuple[RowMap, FiniteSeries]:
-        """Return features by one series for the whole kernel, which has no bias unless depth is 1."""
+        """Return features by one series for the whole kernel: of depth 1, or without biases."""
         half = exact.weight_variance / 2.0
         layers = exact.depth if exact.train_output else exact.depth - 1
         unit = NeuralTangent(exact.depth, exact.train_output)
@@ -196,38 +199,46 @@ class NeuralTangentSketch(NeuralFeatureMap):
             homogeneity=1,
             offset=exact.bias_variance if exact.train_output else 0.0,
         )
-        return self._series_map(streams, X, size, kernel, exact), finite
+        return self._series_map(streams, X, size, kernel, exact, options), finite
 
-    def _layered_map(
-        self, streams: RandomStreams, X: Rows, size: int, exact: NeuralTangent
-    ) -> LayeredMap:
-        """Draw the layers one after the other, with the pilot rows' features."""
-        pilot = Pilot.of(X, streams).rows
-        network = Network(exact.weight_variance / 2.0, exact.bias_variance)
-        value = SizedMap(self._first_value(streams, X, size, exact), size)
-        trained = NeuralTangent(1, True, exact.weight_variance, exact.bias_variance)
-        tangent = SizedMap(self._first_tangent(streams, X, size, trained), size)
-        preserve_norms = bool(self.norm_preserving) and self.method != "random"
+
+class _LayerBuilder:
+    """Draws the layers of a network one after the other, with the pilot rows' features."""
+
+    def __init__(
+        self,
+        sketch: NeuralTangentSketch,
+        exact: NeuralTangent,
+        streams: RandomStreams,
+        options: SketchOptions,
+    ) -> None:
+        self._sketch, self._exact, self._streams, self._options = sketch, exact, streams, options
+        self._random = sketch.method == "random"
+        self._half = exact.weight_variance / 2.0
+        self._rows = AugmentedRows(self._half, exact.bias_variance)
+
+    def build(self, X: Rows, size: int) -> RowMap:
+        """Return the map; depth 1 has no layers to put together."""
+        exact = self._exact
+        if exact.depth == 1:
+            return self._first_tangent(X, size, train_output=exact.train_output)
+        network = Network(self._half, exact.bias_variance)
+        value = SizedMap(self._first_value(X, size), size)
+        tangent = SizedMap(self._first_tangent(X, size, train_output=True), size)
+        preserve_norms = self._options.preserve_norms and not self._random
         layered = LayeredMap(network, value, tangent, (), preserve_norms)
-        values, tangents = layered.first_layer(pilot, 1)
+        values, tangents = layered.first_layer(Pilot.of(X, self._streams).rows, 1)
         for number in range(2, exact.depth + 1):
-            layer = self._layer(streams, number, values, tangents.shape[1], size, exact)
+            layer = self._layer(number, values, tangents.shape[1], size)
             if number < exact.depth:
                 values, tangents = layered.next_layer(layer, values, tangents, 1)
             layered = layered.with_layer(layer)
         return layered
 
-    def _layer(
-        self,
-        streams: RandomStreams,
-        number: int,
-        values: Rows,
-        width: int,
-        size: int,
-        exact: NeuralTangent,
-    ) -> TangentLayer:
-        streams = streams.child(f"layer/{number}")
-        value_size, pair_size = (size, size) if number < exact.depth else _last_sizes(size, exact)
+    def _layer(self, number: int, values: Rows, width: int, size: int) -> TangentLayer:
+        streams = self._streams.child(f"layer/{number}")
+        last = number == self._exact.depth
+        value_size, pair_size = self._last_sizes(size) if last else (size, size)
         slope = SizedMap(self._activation(streams.child("slope"), 0, values, size), size)
         value = None
         if value_size:
@@ -236,49 +247,42 @@ class NeuralTangentSketch(NeuralFeatureMap):
         pair = TensorSRHT.draw(streams.child("pair"), padded_length(max(width, size)), pair_size)
         return TangentLayer(slope, value, pair)
 
+    def _last_sizes(self, size: int) -> tuple[int, int]:
+        """Share the features between the last layer's values and the tangents before it."""
+        if not self._exact.train_output:
+            return 0, size
+        constants = int(self._exact.bias_variance > 0)
+        value_size = max((size - constants) // (self._exact.depth + 1), 1)
+        return value_size, size - value_size - constants
+
     def _activation(self, streams: RandomStreams, order: int, rows: Rows, size: int) -> RowMap:
-        if self.method == "random":
+        if self._random:
             return RandomActivations.draw(streams, PLAIN_ROWS, order, rows.shape[1], size)
-        return self._arc_cosine_map(streams, rows, size, ArcCosine(order))[0]
+        exact = ArcCosine(order)
+        return self._sketch._arc_cosine_map(streams, rows, size, exact, self._options)[0]
 
-    def _first_value(
-        self, streams: RandomStreams, X: Rows, size: int, exact: NeuralTangent
-    ) -> RowMap:
-        streams = streams.child("value")
-        rows = AugmentedRows(exact.weight_variance / 2.0, exact.bias_variance)
-        if self.method == "random":
+    def _first_value(self, X: Rows, size: int) -> RowMap:
+        streams, rows, ramp = self._streams.child("value"), self._rows, ArcCosine(1)
+        if self._random:
             return RandomActivations.draw(streams, rows, 1, X.shape[1], size)
-        ramp = ArcCosine(1)
-        finite = self._finite_series(ramp.power_series(), X.shape[0], streams)
-
-        def exact_values(few: Rows) -> Real:
-            return ramp(rows.of(few))
-
+        finite = self._sketch._finite_series(ramp.power_series(), X.shape[0], streams)
         kernel = PowerSum(rows, finite, homogeneity=1)
-        return self._series_map(streams, X, size, kernel, exact_values)
-
-    def _first_tangent(
-        self, streams: RandomStreams, X: Rows, size: int, first: NeuralTangent
-    ) -> RowMap:
-        """Return features of the tangent kernel of one hidden layer."""
-        streams, half = streams.child("tangent"), first.weight_variance / 2.0
-        if self.method != "random":
-            return self._whole_map(streams, X, size, first)[0]
-        return RandomTangent.draw(
-            streams,
-            AugmentedRows(half, first.bias_variance),
-            X.shape[1],
-            size,
-            base_sketch=self._sketch_options(X, size).base_sketch,
-            weight=half if first.train_output else 0.5,
-            train_output=first.train_output,
+        return self._sketch._series_map(
+            streams, X, size, kernel, lambda few: ramp(rows.of(few)), self._options
         )
 
-
-def _last_sizes(size: int, exact: NeuralTangent) -> tuple[int, int]:
-    """Share the features between the last layer's values and the tangents before it."""
-    if not exact.train_output:
-        return 0, size
-    constants = int(exact.bias_variance > 0)
-    value_size = max((size - constants) // (exact.depth + 1), 1)
-    return value_size, size - value_size - constants
+    def _first_tangent(self, X: Rows, size: int, *, train_output: bool) -> RowMap:
+        """Return features of the tangent kernel of one hidden layer."""
+        exact, streams = self._exact, self._streams.child("tangent")
+        if self._random:
+            return RandomTangent.draw(
+                streams,
+                self._rows,
+                X.shape[1],
+                size,
+                base_sketch=self._options.base_sketch,
+                weight=self._half if train_output else 0.5,
+                train_output=train_output,
+            )
+        first = NeuralTangent(1, train_output, exact.weight_variance, exact.bias_variance)
+        return self._sketch._whole_map(streams, X, size, first, self._options)[0]

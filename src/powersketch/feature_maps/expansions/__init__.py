@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,9 @@ class AffineRows:
 
 def near_one_factors(squared_norms: Vector) -> tuple[Vector, NDArray[np.int64]]:
     """Return 2^−e that bring norms near one, and e."""
-    exponents = np.minimum(np.maximum(np.frexp(squared_norms)[1] // 2, -_LARGEST_SHIFT), _LARGEST_SHIFT)
+    exponents = np.minimum(
+        np.maximum(np.frexp(squared_norms)[1] // 2, -_LARGEST_SHIFT), _LARGEST_SHIFT
+    )
     return np.ldexp(1.0, -exponents), exponents.astype(np.int64)
 
 
@@ -84,27 +87,19 @@ class Measured:
 
 
 class Expansion(ABC):
-    """A kernel's expansion; the powers of the second part, if any, are always sketched.
+    """A kernel's expansion; the powers of the second part, if any, are always sketched."""
 
-    Attributes
-    ----------
-    name : str
-        How users call it.
-    parts : tuple of Terms
-        The kinds of affine rows, one or two, and their powers.
-    constants : int
-        The number of features of degree 0.
-    """
-
-    name: str
+    name: ClassVar[str]  # how users call it
 
     @property
     @abstractmethod
-    def parts(self) -> tuple[Terms, ...]: ...
+    def parts(self) -> tuple[Terms, ...]:
+        """The kinds of affine rows, one or two, and their powers."""
 
     @property
     @abstractmethod
-    def constants(self) -> int: ...
+    def constants(self) -> int:
+        """The number of features of degree 0."""
 
     @abstractmethod
     def measure(self, X: Rows, threads: int) -> Measured:

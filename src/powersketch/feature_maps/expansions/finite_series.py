@@ -176,9 +176,7 @@ def sampling_plan(rate: float, rows: int, eps: float) -> tuple[int, int, int]:
     return first, last, math.ceil(samples)
 
 
-def _hits(
-    probabilities: Vector, count: int, streams: RandomStreams
-) -> Vector:
+def _hits(probabilities: Vector, count: int, streams: RandomStreams) -> Vector:
     """Return how often each degree is drawn."""
     edges = np.add.accumulate(probabilities)
     uniform = (streams.words("degrees", count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -186,9 +184,7 @@ def _hits(
     return np.bincount(drawn, minlength=len(edges)).astype(np.float64)
 
 
-def _finite(
-    series: PowerSeries, radius: float, terms: Vector, highest: int
-) -> FiniteSeries:
+def _finite(series: PowerSeries, radius: float, terms: Vector, highest: int) -> FiniteSeries:
     exact = series.terms(highest, radius)
     tail = series.tail_bound(highest, radius)
     missing = max(float(series.value(radius)) - math.fsum(terms), 0.0)

@@ -304,7 +304,8 @@ def _profiles(low: Vector) -> Float64:
     count = len(low)
     profiles = np.zeros((count, count))
     for j in range(count):
-        profiles[j, : count - j] = [math.comb(l, j) * low[l] for l in range(j, count)]
+        binomials = [math.comb(degree, j) for degree in range(j, count)]
+        profiles[j, : count - j] = binomials * low[j:]
     return profiles
 
 
@@ -314,9 +315,7 @@ def _between(low: float, high: float) -> Vector:
     return low + (high - low) * steps
 
 
-def landmark_features(
-    profile: Vector, candidates: Vector, most: int
-) -> tuple[Vector, Float64]:
+def landmark_features(profile: Vector, candidates: Vector, most: int) -> tuple[Vector, Float64]:
     """Choose landmarks for the kernel G(a b) of numbers by a Cholesky factorisation with pivots.
 
     Returns the landmarks and L⁻¹: the features of a number a are L⁻¹ (G(a a_1), G(a a_2), …).

@@ -32,7 +32,15 @@ from powersketch.feature_maps.maps.sizes import StackedSizes, choose_sizes
 from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.pilot import Pilot
 from powersketch.feature_maps.rows import column_sums
-from powersketch.powers import Monomials, Powers, PowerSketch, Scaled, Slice, extreme_power, times_rows
+from powersketch.powers import (
+    Monomials,
+    Powers,
+    PowerSketch,
+    Scaled,
+    Slice,
+    extreme_power,
+    times_rows,
+)
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
 
@@ -147,7 +155,7 @@ class StackedMap:
         """Return the predicted variance of ⟨z(x), z(x')⟩ / k(x, x) for x' like x, of every row.
 
         A degree of weight w sketched with m features has w² / m. Weight of degrees without features
-        is in the wrong place: it counts with its square. `powers` is the sum of the shares' squares.
+        is in the wrong place: it counts with its square. `powers` is Σ shares².
         """
         exact = sum_of_squares(measured.constants[: self.sizes.constants])
         lost = np.minimum(np.maximum(1.0 - exact - powers, 0.0), 1.0)
@@ -156,7 +164,9 @@ class StackedMap:
         variances = lost * lost + self._inverse_widths @ np.square(weights)
         return np.where(measured.norms > 0, variances, 0.0)
 
-    def _strangeness(self, measured: Measured, shares: Float64, powers: Vector | float) -> Strangeness:
+    def _strangeness(
+        self, measured: Measured, shares: Float64, powers: Vector | float
+    ) -> Strangeness:
         """Tell how unlike the rows of the pilot every row is."""
         unusual, out_of_range = self.limits
         variances = self._variances(measured, shares, powers)
@@ -309,9 +319,7 @@ def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
     return affine
 
 
-def _pilot_sizes(
-    expansion: Expansion, measured: Measured, pilot: Pilot, size: int
-) -> StackedSizes:
+def _pilot_sizes(expansion: Expansion, measured: Measured, pilot: Pilot, size: int) -> StackedSizes:
     """Choose the sizes from the mean share of every term in the kernel's diagonal.
 
     A few rows of large norm may have all of it, and decide for all others.
