@@ -24,9 +24,9 @@ from powersketch import (
     PolynomialSketch,
     _native,
 )
-from powersketch.feature_maps import batches
+from powersketch.feature_maps import rows
 from powersketch.feature_maps.base import FeatureMap
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     CASES,
     Case,
     assert_same_bits,
@@ -390,8 +390,8 @@ class TestThreadsAndBatches:
     ) -> None:
         X = container(case.rows(150, dtype))
         Z = case.sketch().fit_transform(X)
-        monkeypatch.setattr(batches, "_BATCH_BYTES", 1)
-        assert batches.batch_rows(X, Z.shape[1], 1) < 150
+        monkeypatch.setattr(rows, "_BATCH_BYTES", 1)
+        assert rows.batch_rows(X, Z.shape[1], 1) < 150
         assert_same_bits(case.sketch().fit_transform(X), Z)
 
     @each_case

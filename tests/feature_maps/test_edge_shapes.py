@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from powersketch import PolynomialSketch
 from powersketch.sketches import BASE_SKETCHES
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     Case,
     assert_same_bits,
     each_case,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     CASES,
     FLOATS,
     Case,

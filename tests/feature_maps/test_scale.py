@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from powersketch import DotProductSketch, PolynomialSketch
 from powersketch.exceptions import OutlierWarning
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     HOMOGENEOUS,
     Case,
     each_case,

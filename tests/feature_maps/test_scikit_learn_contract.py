@@ -29,7 +29,7 @@ from powersketch import (
     kernels,
 )
 from powersketch.feature_maps.base import FeatureMap
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     CASES,
     ESTIMATORS,
     Case,
@@ -46,12 +46,13 @@ SHARED = {
     "base_sketch": "auto",
     "norm_preserving": True,
     "internal_components": None,
+    "compress_from": None,
     "eps": None,
     "random_state": None,
     "n_jobs": None,
     "verbose": 0,
 }
-NEURAL = {"tail": "fit", "tail_eps": 1e-3, "expansion": "auto"}
+NEURAL = {"power_method": "squaring", "tail": "fit", "tail_eps": 1e-3, "expansion": "auto"}
 DEFAULTS: dict[type[FeatureMap], dict[str, Any]] = {
     PolynomialSketch: {
         "degree": 2,
@@ -60,16 +61,21 @@ DEFAULTS: dict[type[FeatureMap], dict[str, Any]] = {
         "n_components": 100,
         "method": "power",
         "expansion": "auto",
-        "compression": "none",
-        "inner_components": None,
         **SHARED,
     },
-    GaussianSketch: {"gamma": 1.0, "n_components": 100, "method": "auto", **SHARED},
+    GaussianSketch: {
+        "gamma": 1.0,
+        "n_components": 100,
+        "method": "auto",
+        "power_method": "squaring",
+        **SHARED,
+    },
     DotProductSketch: {
         "series": "exp",
         "gamma": None,
         "n_components": 100,
         "method": "power",
+        "power_method": "squaring",
         "expansion": "auto",
         "tail": "truncate",
         "tail_eps": 1e-3,
@@ -108,7 +114,7 @@ CHECKED: list[tuple[type[FeatureMap], dict[str, Any]]] = [
     (PolynomialSketch, {"base_sketch": "osnap", "n_components": 2}),
     (PolynomialSketch, {"base_sketch": "gaussian", "n_components": 1}),
     (PolynomialSketch, {"method": "ctr", "n_components": 3, "degree": 4}),
-    (PolynomialSketch, {"compression": "principal", "n_components": 2, "degree": 3}),
+    (PolynomialSketch, {"compress_from": 8, "n_components": 2, "degree": 3}),
     (PolynomialSketch, {"coef0": 1.0}),
     (PolynomialSketch, {"coef0": 1.0, "n_components": 7, "degree": 6}),
     (PolynomialSketch, {"gamma": "scale"}),

@@ -22,7 +22,7 @@ from powersketch import (
 from powersketch.exceptions import OutlierWarning, RangeWarning
 from powersketch.feature_maps.outliers import fair_shares
 from powersketch.kernels import Gaussian, Polynomial
-from tests.feature_maps.maps import Case
+from tests.feature_maps.cases import Case
 from tests.hostile.matrices import GOOD, ROWS, AbsurdRow, Matrix, normal
 from tests.hostile.outcomes import demand
 from tests.hostile.promises_of_values import within

@@ -23,7 +23,7 @@ from powersketch import (
 from powersketch.kernels import Gaussian, Kernel, Polynomial
 from powersketch.nystroem.scores import SCORES
 from powersketch.powers import POWER_METHODS
-from tests.feature_maps.maps import CASES, ESTIMATORS, Case
+from tests.feature_maps.cases import CASES, ESTIMATORS, Case
 from tests.kernels.kernel_cases import KERNELS
 
 Array = NDArray[Any]

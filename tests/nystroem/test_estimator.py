@@ -22,7 +22,7 @@ from powersketch.exceptions import OutlierWarning, RangeWarning
 from powersketch.kernels import Gaussian, Kernel, NeuralTangent, Polynomial
 from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
 from powersketch.nystroem.scores import SCORES
-from tests.feature_maps.maps import assert_same_bits, digits, relative_error, uncentred
+from tests.feature_maps.cases import assert_same_bits, digits, relative_error, uncentred
 from tests.kernels.kernel_cases import KERNELS, SPARSE_FORMATS
 
 Float64 = NDArray[np.float64]

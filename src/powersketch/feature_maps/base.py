@@ -162,7 +162,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = sound_array("X", X)
         # Of such arrays, scikit-learn has nothing to check but the number of columns; whether all
         # entries are finite, the norms of the rows will tell.
-        plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and len(X) > 0
+        plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and X.size > 0
         X = validate_data(
             self, X, reset=False, skip_check_array=plain, ensure_all_finite=False, **REAL_ROWS
         )

@@ -10,15 +10,14 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.random_activations import (
+from powersketch.feature_maps.expansions.polynomial import AugmentedRows
+from powersketch.feature_maps.maps.random_features import (
     RandomActivations,
     RandomTangent,
-    augmented,
 )
 from powersketch.kernels import ArcCosine, NeuralTangent
 from powersketch.random_streams import RandomStreams
-from tests.feature_maps.maps import each_float, uncentred
+from tests.feature_maps.cases import each_float, uncentred
 
 Array = NDArray[Any]
 
@@ -63,7 +62,7 @@ class TestAugmentedRows:
     @each_float
     def test_dense_and_sparse(self, rows: AugmentedRows, dtype: Any) -> None:
         X = uncentred(10, 6, dtype)
-        dense, from_sparse = augmented(X, rows), augmented(sp.csr_array(X), rows)
+        dense, from_sparse = rows.of(X), rows.of(sp.csr_array(X))
         assert dense.dtype == from_sparse.dtype == dtype
         np.testing.assert_allclose(dense, long_rows(X, rows), rtol=1e-6)
         if sp.issparse(from_sparse):

@@ -10,8 +10,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from powersketch.feature_maps.batches import batch_rows, contiguous_batches
-from tests.feature_maps.maps import assert_same_bits, each_float, unaligned, uncentred
+from powersketch.feature_maps.rows import batch_rows, contiguous_batches
+from tests.feature_maps.cases import assert_same_bits, each_float, unaligned, uncentred
+
+WIDE = 1 << 20  # outputs of a row: a batch is one group of 32 rows
 
 
 class TestBatchRows:
@@ -40,30 +42,30 @@ class TestBatchRows:
 
 
 class TestContiguousBatches:
-    @given(count=st.integers(1, 100), rows=st.integers(1, 40))
-    def test_every_row_once_and_in_order(self, count: int, rows: int) -> None:
+    @given(count=st.integers(1, 100), threads=st.integers(1, 3))
+    def test_every_row_once_and_in_order(self, count: int, threads: int) -> None:
         X = np.arange(3.0 * count).reshape(count, 3)
-        parts, blocks = zip(*contiguous_batches(X, rows), strict=True)
-        assert [part.start for part in parts] == list(range(0, count, rows))
+        parts, blocks = zip(*contiguous_batches(X, WIDE, threads), strict=True)
+        assert [part.start for part in parts] == list(range(0, count, 32 * threads))
         assert parts[-1].stop == count
         assert_same_bits(np.concatenate(blocks), X)
 
     @each_float
     def test_plain_rows_are_not_copied(self, dtype: Any) -> None:
         X = np.ones((50, 3), dtype)
-        assert all(np.shares_memory(block, X) for _, block in contiguous_batches(X, 20))
+        assert all(np.shares_memory(block, X) for _, block in contiguous_batches(X, WIDE))
 
     @each_float
     @pytest.mark.parametrize("layout", [np.asfortranarray, unaligned])
     def test_others_are_copied_batch_by_batch(self, dtype: Any, layout: Any) -> None:
         X = layout(uncentred(50, 3, dtype))
-        for part, block in contiguous_batches(X, 20):
+        for part, block in contiguous_batches(X, WIDE):
             assert block.flags.c_contiguous
             assert block.flags.aligned
             assert_same_bits(block, np.ascontiguousarray(X[part]))
 
     def test_sparse_rows_stay_sparse(self) -> None:
         X = sp.csr_array(uncentred(50, 30))
-        blocks = [block for _, block in contiguous_batches(X, 20)]
-        assert [block.shape[0] for block in blocks] == [20, 20, 10]
+        blocks = [block for _, block in contiguous_batches(X, WIDE)]
+        assert [block.shape[0] for block in blocks] == [32, 18]
         np.testing.assert_array_equal(sp.vstack(blocks).toarray(), X.toarray())

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch import ArcCosineSketch, GaussianSketch, NeuralTangentSketch, PolynomialSketch
-from powersketch.feature_maps.vanished import random_direction, restore_vanished
-from tests.feature_maps.maps import assert_same_bits, squared_lengths
+from powersketch.feature_maps.maps import random_direction, restore_vanished
+from tests.feature_maps.cases import assert_same_bits, squared_lengths
 
 SKETCHES = {
     "complex to real": PolynomialSketch(33, method="ctr", n_components=50, random_state=0),
@@ -19,11 +19,13 @@ SKETCHES = {
     "adaptive": PolynomialSketch(3, method="adaptive", n_components=50, random_state=0),
     "arc-cosine": ArcCosineSketch(2, 2, n_components=100, random_state=0),
     "arc-cosine, few": ArcCosineSketch(2, 2, n_components=8, random_state=0),
-    "tangent": NeuralTangentSketch(2, method="ctr", n_components=64, random_state=0),
+    "tangent": NeuralTangentSketch(2, power_method="ctr", n_components=64, random_state=0),
     "tangent by hashes": NeuralTangentSketch(
-        2, method="tensorsketch", n_components=64, random_state=0
+        2, power_method="tensorsketch", n_components=64, random_state=0
     ),
-    "gaussian": GaussianSketch(0.5, method="ctr", n_components=64, random_state=0),
+    "gaussian": GaussianSketch(
+        0.5, method="power", power_method="ctr", n_components=64, random_state=0
+    ),
 }
 
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.column_sums import column_sums
-from powersketch.feature_maps.mean_direction import MeanDirection
-from tests.feature_maps.maps import each_float, error_of, squared_lengths, uncentred
+from powersketch.feature_maps.expansions.polynomial import AugmentedRows, MeanDirection
+from powersketch.feature_maps.rows import column_sums
+from tests.feature_maps.cases import each_float, error_of, squared_lengths, uncentred
 
 Array = NDArray[Any]
 
@@ -131,7 +130,7 @@ class TestColumnSums:
 def blocks_of(sketch: PolynomialSketch, Z: Array) -> dict[int, Array]:
     """Cut the features into the blocks of each degree."""
     sizes = sketch._row_map.sizes
-    degrees = [0, *sizes.degrees.tolist()]
+    degrees = [0, *sizes.degrees]
     starts = [sizes.offset(degree) for degree in degrees]
     pieces = np.split(Z, [*starts[1:], sizes.stop], axis=1)
     return dict(zip(degrees, pieces[:-1], strict=True))
@@ -187,7 +186,7 @@ class TestBlocks:
         cosine = geometry.along**2 / geometry.squared_norms
         shares = {
             level: comb(degree, level) * cosine ** (degree - level) * (1 - cosine) ** level
-            for level in sketch._row_map.sizes.degrees.tolist()
+            for level in sketch._row_map.sizes.degrees
         }
         constant = cosine**degree
         factor = (1 - constant) / sum(shares.values())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
+from powersketch.feature_maps.maps.sizes import StackedSizes, choose_sizes
 from powersketch.powers import monomial_count
 
 Weights = NDArray[np.float64]
@@ -98,7 +98,7 @@ class TestBudget:
         widths = {1: sizes.linear, **sizes.exact, **sizes.sketched}
         assert sizes.offset(0) == 0
         position = sizes.constants
-        for degree in sizes.degrees.tolist():
+        for degree in sizes.degrees:
             assert sizes.offset(degree) == position
             position += widths[degree]
         assert sizes.stop == position
@@ -179,7 +179,7 @@ class TestOtherTerms:
         sizes = problem.sizes
         widths = {1: sizes.linear, **sizes.exact, **sizes.sketched}
         position = sizes.constants
-        for degree in sizes.degrees.tolist():
+        for degree in sizes.degrees:
             assert sizes.offset(degree) == position
             position += widths[degree]
         for cut in sizes.other_slices().values():
@@ -220,12 +220,12 @@ class TestOtherTerms:
 
     def test_only_others(self) -> None:
         sizes = choose_sizes(np.zeros(2), np.zeros(5), 5, 9, constants=0, others=np.ones(3))
-        assert (sizes.degrees.tolist(), sizes.others) == ([], {0: 3, 1: 3, 2: 3})
+        assert (sizes.degrees, sizes.others) == ([], {0: 3, 1: 3, 2: 3})
 
     @pytest.mark.parametrize("size", [1, 2, 3])
     def test_constants_come_first(self, size: int) -> None:
         sizes = choose_sizes(np.full(4, 0.25), np.full(5, 0.05), 5, size, constants=3)
-        assert (sizes.constants, sizes.stop, sizes.degrees.tolist()) == (size, size, [])
+        assert (sizes.constants, sizes.stop, sizes.degrees) == (size, size, [])
 
 
 class TestOptimality:
@@ -260,7 +260,7 @@ class TestOptimality:
 class TestKnownCases:
     def test_all_weight_at_degree_zero(self) -> None:
         sizes = choose_sizes(np.array([1.0, 0, 0, 0]), np.zeros(5), 5, 10)
-        assert sizes.degrees.tolist() == []
+        assert sizes.degrees == []
         assert sizes.stop == sizes.constants == 1
 
     def test_all_weight_at_degree_one_that_fits(self) -> None:

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from powersketch.feature_maps.finite_series import FiniteSeries, truncated_series
-from powersketch.feature_maps.series_fit import (
+from powersketch.feature_maps.expansions.finite_series import (
+    FiniteSeries,
     fitted_series,
     largest_difference,
     least_squares,
     nonnegative_least_squares,
+    truncated_series,
 )
 from powersketch.kernels import NeuralTangent
 from powersketch.kernels.series import (
@@ -28,7 +29,7 @@ from powersketch.kernels.series import (
     callable_series,
     neural_tangent_series,
 )
-from tests.feature_maps.maps import digits, unit_rows
+from tests.feature_maps.cases import digits, unit_rows
 
 Array = NDArray[Any]
 

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import GaussianSketch
-from powersketch.feature_maps.fourier import FourierMap
-from powersketch.feature_maps.gaussian_expansion import CentredRows
+from powersketch.feature_maps.expansions.gaussian import CentredRows
+from powersketch.feature_maps.maps.random_features import FourierMap
 from powersketch.kernels import Gaussian
 from powersketch.random_streams import RandomStreams
-from tests.feature_maps.maps import each_float, squared_lengths, uncentred
+from tests.feature_maps.cases import each_float, squared_lengths, uncentred
 
 Array = NDArray[Any]
 

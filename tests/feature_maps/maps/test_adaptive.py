@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from powersketch import PolynomialSketch
 from powersketch.powers import adaptive_draws
-from tests.feature_maps.maps import digits, squared_lengths, uncentred
+from tests.feature_maps.cases import digits, squared_lengths, uncentred
 
 
 def relative_error(sketch: Any, X: NDArray[Any]) -> float:

@@ -1,4 +1,4 @@
-"""Two-stage maps: main directions of a larger sketch, and what the compression promises."""
+"""Compressed maps: main directions of a larger sketch, and what the compression promises."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from powersketch.feature_maps.two_stage import principal_directions, principal_pilot
-from powersketch.random_streams import RandomStreams
-from tests.feature_maps.maps import digits, relative_error, squared_lengths, uncentred, unit_rows
+from powersketch.feature_maps.maps.composed import principal_directions
+from tests.feature_maps.cases import digits, relative_error, squared_lengths, uncentred, unit_rows
 
 
-def compressed(**parameters: Any) -> PolynomialSketch:
-    return PolynomialSketch(**{"compression": "principal", "random_state": 0, **parameters})
+def compressed(n_components: int = 100, **parameters: Any) -> PolynomialSketch:
+    options = {"compress_from": 4 * n_components, "random_state": 0, **parameters}
+    return PolynomialSketch(n_components=n_components, **options)
 
 
 def projection(directions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -53,27 +52,12 @@ class TestDirections:
         assert principal_directions(np.zeros((4, 6), dtype=np.float32), 3).shape == (6, 0)
 
 
-class TestPilot:
-    @pytest.mark.parametrize(("rows", "size", "expected"), [(400, 9, 400), (900, 9, 512)])
-    def test_has_at_least_512_rows(self, rows: int, size: int, expected: int) -> None:
-        pilot = principal_pilot(uncentred(rows, 3), size, RandomStreams(1))
-        assert pilot.shape == (expected, 3)
-
-    @pytest.mark.parametrize("sparse", [False, True])
-    def test_has_two_rows_for_every_direction(self, sparse: bool) -> None:
-        X: Any = uncentred(2000, 30)
-        pilot = principal_pilot(sp.csr_array(X) if sparse else X, 400, RandomStreams(1))
-        rows = pilot.toarray() if sparse else pilot
-        assert rows.shape == (800, 30)
-        assert len({row.tobytes() for row in rows} & {row.tobytes() for row in X}) == 800
-
-
 class TestFeatures:
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_are_the_inner_features_projected(self, dtype: Any) -> None:
         """With as many rows as those of fit the directions can be found again."""
         X = uncentred(200, 40, dtype)
-        Z = compressed(degree=3, n_components=20, inner_components=100).fit_transform(X)
+        Z = compressed(degree=3, n_components=20, compress_from=100).fit_transform(X)
         W = PolynomialSketch(3, n_components=100, random_state=0).fit_transform(X)
         W = W.astype(np.float64)
         expected = W @ projection(principal_directions(W, 20)) @ W.T
@@ -84,7 +68,7 @@ class TestFeatures:
 
     def test_more_columns_than_a_panel(self) -> None:
         X = uncentred(600, 40)
-        Z = compressed(degree=3, n_components=300, inner_components=600).fit_transform(X)
+        Z = compressed(degree=3, n_components=300, compress_from=600).fit_transform(X)
         W = PolynomialSketch(3, n_components=600, random_state=0).fit_transform(X)
         expected = W @ projection(principal_directions(W, 300)) @ W.T
         np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-10)
@@ -101,18 +85,18 @@ class TestFeatures:
         X = unit_rows(digits(1400)).astype(np.float32)
         seen, fresh = X[:900], X[900:]
         errors = {}
-        for compression in ("none", "principal"):
+        for compress_from in (None, 512):
             sketch = PolynomialSketch(
-                degree, n_components=128, compression=compression, random_state=0
+                degree, n_components=128, compress_from=compress_from, random_state=0
             ).fit(seen)
-            errors[compression] = relative_error(sketch.transform(fresh), sketch.kernel_(fresh))
-        assert errors["principal"] < 0.65 * errors["none"]
+            errors[compress_from] = relative_error(sketch.transform(fresh), sketch.kernel_(fresh))
+        assert errors[512] < 0.65 * errors[None]
 
     def test_a_larger_first_stage_helps(self) -> None:
         X = unit_rows(digits(1400)).astype(np.float32)
         errors = []
         for inner in (128, 256, 1024):
-            sketch = compressed(degree=3, n_components=128, inner_components=inner).fit(X[:900])
+            sketch = compressed(degree=3, n_components=128, compress_from=inner).fit(X[:900])
             fresh = X[900:]
             errors.append(relative_error(sketch.transform(fresh), sketch.kernel_(fresh)))
         assert errors == sorted(errors, reverse=True)
@@ -145,21 +129,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("parameters", "error", "message"),
         [
-            ({"compression": "srht"}, ValueError, "compression='srht' is unknown"),
-            ({"inner_components": 99}, ValueError, "at least 100.*n_components=100"),
-            ({"inner_components": 400.0}, TypeError, "inner_components=400.0 is a float"),
-            ({"inner_components": True}, TypeError, "inner_components=True is a bool"),
-            (
-                {"compression": "none", "inner_components": 400},
-                ValueError,
-                "no effect with compression='none'",
-            ),
-            ({"internal_components": 256}, ValueError, "smaller than the 400 inner"),
-            (
-                {"n_components": "auto", "eps": 0.1},
-                ValueError,
-                "needs n_components as an integer, not 'auto'",
-            ),
+            ({"compress_from": 99}, ValueError, "from 100 to .*n_components=100"),
+            ({"compress_from": 400.0}, TypeError, "compress_from=400.0 is a float"),
+            ({"compress_from": True}, TypeError, "compress_from=True is a bool"),
+            ({"internal_components": 256}, ValueError, "smaller than compress_from=400"),
         ],
         ids=str,
     )
@@ -169,10 +142,15 @@ class TestRefusals:
         with pytest.raises(error, match=message):
             compressed(**parameters).fit(uncentred(20, 40))
 
+    def test_the_size_is_not_chosen(self) -> None:
+        sketch = PolynomialSketch(n_components="auto", eps=0.1, compress_from=400)
+        with pytest.raises(ValueError, match="needs n_components as an integer, not 'auto'"):
+            sketch.fit(uncentred(20, 40))
+
     def test_a_failed_fit_leaves_the_last_one(self) -> None:
         X = uncentred(30, 40)
         sketch = compressed(n_components=10).fit(X)
         Z = sketch.transform(X)
-        with pytest.raises(ValueError, match="inner_components=3"):
-            sketch.set_params(inner_components=3).fit(X)
+        with pytest.raises(ValueError, match="compress_from=3"):
+            sketch.set_params(compress_from=3).fit(X)
         np.testing.assert_array_equal(sketch.transform(X), Z)

@@ -11,26 +11,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.expansion import Expansion
-from powersketch.feature_maps.finite_series import FiniteSeries, horner, truncated_series
-from powersketch.feature_maps.gaussian_expansion import (
+from powersketch.feature_maps.expansions import Expansion
+from powersketch.feature_maps.expansions.finite_series import (
+    FiniteSeries,
+    fitted_series,
+    horner,
+    truncated_series,
+)
+from powersketch.feature_maps.expansions.gaussian import (
     CentredRows,
     GaussianExpansion,
     SinglePowerExpansion,
 )
-from powersketch.feature_maps.mean_direction import MeanDirection
-from powersketch.feature_maps.polynomial_expansion import PolynomialExpansion
-from powersketch.feature_maps.series_expansion import (
+from powersketch.feature_maps.expansions.polynomial import (
+    AugmentedRows,
+    MeanDirection,
+    PolynomialExpansion,
+)
+from powersketch.feature_maps.expansions.series import (
     MeanSeriesExpansion,
+    PowerSum,
     SeriesExpansion,
-    SeriesKernel,
     landmark_features,
 )
-from powersketch.feature_maps.series_fit import fitted_series
 from powersketch.kernels import Gaussian, Polynomial
 from powersketch.kernels.series import NAMED_SERIES, neural_tangent_series
-from tests.feature_maps.maps import digits, squared_lengths, uncentred, unit_rows
+from tests.feature_maps.cases import digits, squared_lengths, uncentred, unit_rows
 
 Array = NDArray[Any]
 
@@ -44,7 +50,7 @@ each_offset = pytest.mark.parametrize("offset", [0.0, 0.7])
 
 def affine_rows(expansion: Expansion, X: Array, part: int) -> Array:
     """Return u = scale · x + shift · direction of every row, whose norms must be those measured."""
-    terms, rows = expansion.parts[part], expansion.measure(X, 1).rows(part)
+    terms, rows = expansion.parts[part], expansion.measure(X, 1).rows[part]
     U = np.zeros((len(X), terms.columns))
     U[:, : X.shape[1]] = rows.scale[:, None] * X
     if rows.shift is not None:
@@ -63,10 +69,10 @@ def unit(U: Array) -> Array:
 def amplitudes(expansion: Expansion, X: Array) -> list[Array]:
     """Return those of all constants and all powers."""
     measured = expansion.measure(X, 1)
-    found = measured.constants()
+    found = list(measured.constants)
     assert len(found) == expansion.constants
     for part, terms in enumerate(expansion.parts):
-        found += measured.amplitudes(part, list(terms.degrees))
+        found += list(measured.amplitudes(part, terms.degrees))
     return found
 
 
@@ -74,12 +80,12 @@ def reconstructed(expansion: Expansion, X: Array) -> Array:
     """Return the kernel matrix that the factors and powers add up to."""
     measured = expansion.measure(X, 1)
     total = np.zeros((len(X), len(X)))
-    for factor in measured.constants():
+    for factor in measured.constants:
         total += np.outer(factor, factor)
     for part, terms in enumerate(expansion.parts):
         directions = unit(affine_rows(expansion, X, part))
         cosines = directions @ directions.T
-        found = measured.amplitudes(part, list(terms.degrees))
+        found = measured.amplitudes(part, terms.degrees)
         for degree, factor in zip(terms.degrees, found, strict=True):
             total += np.outer(factor, factor) * cosines**degree
     return np.outer(measured.norms, measured.norms) * total
@@ -96,10 +102,10 @@ def tensor_power(U: Array, degree: int) -> Array:
 def explicit_features(expansion: Expansion, X: Array) -> Array:
     """Return all features side by side, without any sketch."""
     measured = expansion.measure(X, 1)
-    blocks = [factor[:, None] for factor in measured.constants()]
+    blocks = [factor[:, None] for factor in measured.constants]
     for part, terms in enumerate(expansion.parts):
         directions = unit(affine_rows(expansion, X, part))
-        found = measured.amplitudes(part, list(terms.degrees))
+        found = measured.amplitudes(part, terms.degrees)
         for degree, factor in zip(terms.degrees, found, strict=True):
             blocks.append(factor[:, None] * tensor_power(directions, degree))
     return measured.norms[:, None] * np.concatenate(blocks, axis=1)
@@ -123,7 +129,7 @@ def polynomial(X: Array, degree: int, coef0: float) -> PolynomialExpansion:
     return PolynomialExpansion(centre, degree, tuple(range(1, degree + 1)))
 
 
-def series_values(kernel: SeriesKernel, X: Array) -> Array:
+def series_values(kernel: PowerSum, X: Array) -> Array:
     """Return the kernel matrix from its definition."""
     products = kernel.rows.gamma * X @ X.T + kernel.rows.coef0
     if kernel.homogeneity is None:
@@ -255,7 +261,7 @@ class TestSeries:
         self, series: FiniteSeries, coef0: float, offset: float, homogeneity: int | None
     ) -> None:
         X = some_rows()
-        kernel = SeriesKernel(AugmentedRows(0.5, coef0), series, homogeneity, offset)
+        kernel = PowerSum(AugmentedRows(0.5, coef0), series, homogeneity, offset)
         expansion = SeriesExpansion(kernel, 4)
         assert_close(reconstructed(expansion, X), series_values(kernel, X))
         assert_close(np.square(expansion.measure(X, 1).norms), np.diag(series_values(kernel, X)))
@@ -265,7 +271,7 @@ class TestSeries:
     @each_offset
     def test_explicit_tensors(self, series: FiniteSeries, coef0: float, offset: float) -> None:
         X = some_rows(columns=3)
-        kernel = SeriesKernel(AugmentedRows(0.5, coef0), series, 1, offset)
+        kernel = PowerSum(AugmentedRows(0.5, coef0), series, 1, offset)
         Z = explicit_features(SeriesExpansion(kernel, 3), X)
         assert_close(Z @ Z.T, series_values(kernel, X))
 
@@ -277,7 +283,7 @@ class TestSeries:
         self, series: FiniteSeries, coef0: float, offset: float, homogeneity: int | None
     ) -> None:
         X = np.delete(some_rows(), 3, axis=0)
-        kernel = SeriesKernel(AugmentedRows(0.5, coef0), series, homogeneity, offset)
+        kernel = PowerSum(AugmentedRows(0.5, coef0), series, homogeneity, offset)
         squares = np.square(amplitudes(SeriesExpansion(kernel, 4), X))
         np.testing.assert_allclose(squares.sum(axis=0), 1.0, rtol=1e-12)
 
@@ -287,12 +293,12 @@ class TestSeries:
         The kernel itself is a matter of rounding errors there, which the degree multiplies.
         """
         X = unit_rows(uncentred(20, 6)) * np.logspace(-2, 0, 20)[:, None]
-        kernel = SeriesKernel(AugmentedRows(1.0, 0.0), fitted_series(neural_tangent_series(3), 1.0))
+        kernel = PowerSum(AugmentedRows(1.0, 0.0), fitted_series(neural_tangent_series(3), 1.0))
         assert_close(reconstructed(SeriesExpansion(kernel, 6), X), series_values(kernel, X), 1e-11)
 
     def test_rows_of_a_homogeneous_kernel_do_not_depend_on_their_norms(self) -> None:
         X = np.delete(some_rows(), 3, axis=0)
-        kernel = SeriesKernel(AugmentedRows(1.0, 0.0), FINITE, 2)
+        kernel = PowerSum(AugmentedRows(1.0, 0.0), FINITE, 2)
         expansion = SeriesExpansion(kernel, 4)
         np.testing.assert_allclose(amplitudes(expansion, 7 * X), amplitudes(expansion, X))
         assert_close(affine_rows(expansion, 7 * X, 0), unit(X), 1e-14)
@@ -302,11 +308,11 @@ class TestAroundTheMean:
     @staticmethod
     def kernel(
         series: FiniteSeries, coef0: float, offset: float, homogeneity: int | None
-    ) -> SeriesKernel:
-        return SeriesKernel(AugmentedRows(1.0, coef0), series, homogeneity, offset)
+    ) -> PowerSum:
+        return PowerSum(AugmentedRows(1.0, coef0), series, homogeneity, offset)
 
     @staticmethod
-    def expansion(kernel: SeriesKernel, X: Array, size: int = 1024) -> MeanSeriesExpansion:
+    def expansion(kernel: PowerSum, X: Array, size: int = 1024) -> MeanSeriesExpansion:
         found = MeanSeriesExpansion.of_pilot(kernel, X, size)
         assert found is not None
         return found
@@ -345,9 +351,8 @@ class TestAroundTheMean:
         expansion = self.expansion(self.kernel(series, 0.0, 0.0, 1), self.mirrored())
         generator = np.random.default_rng(0)
         products, across = generator.uniform(-0.5, 0.5, size=(2, 50))
-        total = sum(
-            horner(profile, products) * across**j for j, profile in expansion.profiles.items()
-        )
+        profiles = enumerate(expansion.profiles)
+        total = sum(horner(profile, products) * across**j for j, profile in profiles)
         np.testing.assert_allclose(total, series.value(products + across), atol=1e-14)
 
     @pytest.mark.parametrize("homogeneity", [None, 1])
@@ -374,7 +379,7 @@ class TestAroundTheMean:
         X = digits(300) / 100
         radius = float(np.square(X).sum(axis=1).max())
         series = truncated_series(NAMED_SERIES["exp"], radius, 1e-6)
-        kernel = SeriesKernel(AugmentedRows(1 / radius, 0.0), series)
+        kernel = PowerSum(AugmentedRows(1 / radius, 0.0), series)
         difference = reconstructed(self.expansion(kernel, X), X) - np.exp(X @ X.T)
         assert np.linalg.norm(difference) < 1e-3 * np.linalg.norm(np.exp(X @ X.T))
 
@@ -396,9 +401,7 @@ class TestAroundTheMean:
     @pytest.mark.parametrize(("size", "most"), [(16, 1), (40, 2), (128, 8), (4096, 8)])
     def test_few_features_of_degree_zero(self, size: int, most: int) -> None:
         X = digits(100) / 100
-        kernel = SeriesKernel(
-            AugmentedRows(1.0, 0.0), truncated_series(NAMED_SERIES["exp"], 1.0, 1e-8)
-        )
+        kernel = PowerSum(AugmentedRows(1.0, 0.0), truncated_series(NAMED_SERIES["exp"], 1.0, 1e-8))
         assert 1 <= self.expansion(kernel, X, size).constants <= most
 
 

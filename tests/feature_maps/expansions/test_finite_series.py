@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.finite_series import (
+from powersketch.feature_maps.expansions.finite_series import (
     FiniteSeries,
+    finite_series_of,
     horner,
     sampled_series,
     sampling_plan,
     truncated_series,
 )
-from powersketch.feature_maps.series_tails import check_tail, finite_series_of
 from powersketch.kernels.series import (
     NAMED_SERIES,
     CoefficientSeries,
@@ -340,12 +340,3 @@ class TestNames:
             made["sample"].dense_terms(),
             sampled_series(series, 1.0, 200, 0.1, streams).dense_terms(),
         )
-
-    @pytest.mark.parametrize("eps", [0.0, -1.0, math.nan, math.inf])
-    def test_bad_accuracies(self, eps: float) -> None:
-        with pytest.raises(ValueError, match="tail_eps"):
-            check_tail("truncate", eps)
-
-    def test_unknown_names(self) -> None:
-        with pytest.raises(ValueError, match=r"tail='taylor' is unknown.*'fit'"):
-            check_tail("taylor", 0.1)
