@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
+from powersketch.arrays import Float64
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
-from powersketch.linalg.outcome import solver_result
-from powersketch.linalg.panels import Float64
-from powersketch.linalg.refinement import Callback, IterationLog, Mask, Numbers, refine
-from powersketch.linalg.results import SolverResult
-from powersketch.linalg.systems import (
+from powersketch.linalg.operators import as_operator
+from powersketch.linalg.refinement import (
     BlockFunction,
+    Callback,
+    IterationLog,
     LinearSystem,
-    as_operator,
+    Mask,
+    Numbers,
+    SolverResult,
     column_norms,
-    described,
+    refine,
 )
 from powersketch.parameters import (
     checked_integer,
@@ -39,6 +42,7 @@ _IDLE_STEPS = 20
 _GROWTH_OF_DIVERGENCE = 1e3
 
 
+@documented
 def preconditioned_gradient(
     operator: Any,
     b: ArrayLike,
@@ -82,8 +86,7 @@ def preconditioned_gradient(
         Called after every step with its number and the worst relative residual.
     random_state : int, RandomState or None, default=None
         Seed of the vector that Lanczos's method starts with.
-    verbose : int, default=0
-        Whether to report progress on standard error.
+    %(verbose)s
 
     Returns
     -------
@@ -116,12 +119,12 @@ def preconditioned_gradient(
     low, high = _eigenvalues_of_product(system, factor, streams)
     length = _step_length(step, low, high)
     log = IterationLog("gradient", limit, callback, verbose)
-    refined = refine(system, _Descent(factor, length, length * high**2 < 2.0), tol, log)
+    cycle = _Descent(factor, length, length * high**2 < 2.0)
     failure = (
         f"the step {length:.3g} diverges, as it has to be below 2 / λ_max(B)² = "
         f"{2.0 / high**2:.3g}: use step='auto', or a sketch of more rows"
     )
-    return solver_result(system, refined, log, tol, described(R), failure)
+    return refine(system, cycle, tol, log, preconditioner=R, failure=failure)
 
 
 @dataclass(frozen=True, eq=False)
