@@ -90,7 +90,7 @@ def test_auto_factors_what_is_stored_up_to_a_size(monkeypatch: pytest.MonkeyPatc
     X, y = short_rows(150), targets(150)
     assert "Cholesky" in solved(X, y).preconditioner
     assert "nystroem" in solved(X, y, memory_budget=0).preconditioner
-    monkeypatch.setattr("powersketch.kernel_systems.preconditioner._MOST_FACTORED_ROWS", 149)
+    monkeypatch.setattr("powersketch.kernel_systems.preconditioner._FACTORED_ROWS", 149)
     assert "nystroem" in solved(X, y).preconditioner
 
 

@@ -40,7 +40,7 @@ STRATEGIES = ("sketched-data", "features", "nystroem")
 # Up to here a factorisation is a matter of a second.
 _FEW_ROWS = 4000
 # Up to here, factoring the stored matrix takes less time than the steps that it saves.
-_MOST_FACTORED_ROWS = 8000
+_FACTORED_ROWS = 8000
 # Rows longer than their number are compressed; but two matrices of more rows than this fill the
 # memory.
 _MANY_ROWS = 20_000
@@ -199,7 +199,7 @@ class SketchPreconditioner(SymmetricOperator):
 
 def is_factored(operator: KernelOperator) -> bool:
     """Return whether the matrix is stored, and so small that it is factored."""
-    return operator.stored != "nothing" and operator.shape[0] <= _MOST_FACTORED_ROWS
+    return operator.stored != "nothing" and operator.shape[0] <= _FACTORED_ROWS
 
 
 def exact_preconditioner(

@@ -21,6 +21,7 @@ from powersketch.linalg.refinement import (
     LinearSystem,
     Mask,
     Numbers,
+    Product,
     SolverResult,
     column_norms,
     column_products,
@@ -111,13 +112,7 @@ class _Conjugation:
     invert: BlockFunction
 
     def __call__(
-        self,
-        product: BlockFunction,
-        rounding: float,
-        right: Float64,
-        goal: float,
-        columns: Numbers,
-        log: IterationLog,
+        self, product: Product, right: Float64, goal: float, columns: Numbers, log: IterationLog
     ) -> tuple[Float64, Mask]:
         solutions, broken = np.zeros_like(right), np.zeros(right.shape[1], bool)
         block = _Block(right, self.invert)
@@ -126,14 +121,14 @@ class _Conjugation:
             broken |= block.leave(~_is_positive(block.energies), solutions)
             if not block.numbers.size:
                 break
-            images = product(block.directions)
+            images = product.multiply(block.directions)
             curvatures = column_products(block.directions, images)
             if not _is_positive(curvatures).all():
                 broken |= block.leave(~_is_positive(curvatures), solutions)
                 continue
             norms = block.step(images, curvatures)
             log.record(columns[block.numbers], norms)
-            block.leave((norms <= goal) | block.lost(norms, rounding), solutions)
+            block.leave((norms <= goal) | block.lost(norms, product.rounding), solutions)
             block.turn(self.invert)
         block.leave(np.ones(block.numbers.size, bool), solutions)
         return solutions, broken

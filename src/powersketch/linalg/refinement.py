@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,6 +91,13 @@ def warn_if_not_converged(result: SolverResult) -> None:
         warn_user(result.message, ConvergenceWarning)
 
 
+class Product(NamedTuple):
+    """A way to multiply (n, t) vectors by a matrix, and its machine epsilon."""
+
+    multiply: BlockFunction
+    rounding: float
+
+
 @dataclass(frozen=True, eq=False)
 class LinearSystem:
     """A x = b for several b at once, each scaled to norm one, so that residuals are relative.
@@ -134,12 +141,12 @@ class LinearSystem:
         start[~np.isfinite(start)] = 0.0
         return cls(operator, right * inverse, start, norms, exponents, shape)
 
-    def products(self) -> list[tuple[BlockFunction, float]]:
-        """Return functions that multiply by A, the quickest first, with their machine epsilon."""
+    def products(self) -> list[Product]:
+        """Return the ways to multiply by A, the quickest first."""
         rounding = getattr(self.operator, "rounding", _PRECISION)
-        products = [(self.operator.matmat, rounding)]
+        products = [Product(self.operator.matmat, rounding)]
         if rounding > _PRECISION and hasattr(self.operator, "exact_product"):
-            products.append((self.exact_product, _PRECISION))
+            products.append(Product(self.exact_product, _PRECISION))
         return products
 
     def exact_product(self, V: Float64) -> Float64:
@@ -216,13 +223,7 @@ class Cycle(Protocol):
     """A solver that starts at zero."""
 
     def __call__(
-        self,
-        product: BlockFunction,
-        rounding: float,
-        right: Float64,
-        goal: float,
-        columns: Numbers,
-        log: IterationLog,
+        self, product: Product, right: Float64, goal: float, columns: Numbers, log: IterationLog
     ) -> tuple[Float64, Mask]:
         """Return approximate solutions for `right`, and for which of them the method failed.
 
@@ -252,7 +253,7 @@ def refine(
     goal = tol
     while columns.size and log.remaining:
         before = log.relative[columns]
-        correction, broken = cycle(*products[0], residuals[:, columns], goal, columns, log)
+        correction, broken = cycle(products[0], residuals[:, columns], goal, columns, log)
         candidates = x[:, columns] + correction
         fresh = system.right[:, columns] - system.exact_product(candidates)
         after = column_norms(fresh)
