@@ -115,11 +115,11 @@ def _sound_compressed(name: str, X: Any) -> Any:
         # Entries behind the last row belong to none; some of SciPy's functions read them.
         X = X.copy()
         X.prune()
-    found = _structure(X.indptr, X.indices, minor // block[1])
-    _check_found(f"{name}.indices", X.indices, found, minor // block[1])
-    # SciPy remembers these from an earlier look, and the indices may have changed since.
-    X.has_sorted_indices = found.ascending
-    X.has_canonical_format = found.distinct
+    structure = _structure(X.indptr, X.indices, minor // block[1])
+    _refuse_outside(f"{name}.indices", X.indices, structure, minor // block[1])
+    # SciPy remembers these from an earlier check, and the indices may have changed since.
+    X.has_sorted_indices = structure.ascending
+    X.has_canonical_format = structure.distinct
     return X
 
 
@@ -220,7 +220,7 @@ def _check_data(name: str, X: Any, dimensions: int) -> None:
 
 
 def _check_vector(name: str, vector: Any, *, length: int) -> None:
-    """Refuse what is not an array of so many indices."""
+    """Refuse what is not an array of `length` indices."""
     if not isinstance(vector, np.ndarray) or vector.dtype not in _INDEX_TYPES:
         raise InputError(
             f"{name} is a {type(vector).__name__} of dtype {getattr(vector, 'dtype', None)}; "
@@ -242,7 +242,7 @@ def _whole_numbers(name: str, values: Any) -> NDArray[np.int64]:
 
 def _check_indices(name: str, indices: NDArray[Any], bound: int) -> None:
     ends = np.array([0, len(indices)], dtype=np.int64)
-    _check_found(name, indices, _structure(ends, indices, bound), bound)
+    _refuse_outside(name, indices, _structure(ends, indices, bound), bound)
 
 
 def _structure(indptr: NDArray[Any], indices: NDArray[Any], bound: int) -> routines.RowStructure:
@@ -251,11 +251,9 @@ def _structure(indptr: NDArray[Any], indices: NDArray[Any], bound: int) -> routi
     )
 
 
-def _check_found(
-    name: str, indices: NDArray[Any], found: routines.RowStructure, bound: int
+def _refuse_outside(
+    name: str, indices: NDArray[Any], structure: routines.RowStructure, bound: int
 ) -> None:
-    if found.outside >= 0:
-        raise InputError(
-            f"{name}[{found.outside}] is {indices[found.outside]}; allowed are 0 to {bound - 1}: "
-            f"{_REMEDY}."
-        )
+    at = structure.outside
+    if at >= 0:
+        raise InputError(f"{name}[{at}] is {indices[at]}; allowed are 0 to {bound - 1}: {_REMEDY}.")

@@ -1,4 +1,7 @@
-"""Approximate inverses of K + alpha I from sketches: of the rows, or of their features."""
+"""Approximate inverses of K + alpha I from sketches: of the rows, or of their features.
+
+A :class:`KernelOperator` says which system is meant; its matrix is not computed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,13 @@ from powersketch.execution import interruptible, thread_count
 from powersketch.feature_maps import FeatureMap, capped, central_row
 from powersketch.kernel_systems.maps import map_for
 from powersketch.kernels import Gaussian, Kernel
-from powersketch.linalg import CholeskyFactor, LowRankInverse, SquaredFactor, TriangularFactor
+from powersketch.linalg import (
+    CholeskyFactor,
+    KernelOperator,
+    LowRankInverse,
+    SquaredFactor,
+    TriangularFactor,
+)
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import OSNAP, SRHT
 
@@ -57,12 +66,7 @@ class Approximation:
 
 
 def sketched_data(
-    X: Rows,
-    kernel: Kernel,
-    alpha: float,
-    size: int | None,
-    streams: RandomStreams,
-    n_jobs: int | None,
+    system: KernelOperator, size: int | None, streams: RandomStreams
 ) -> Approximation:
     """Return the inverse of the exact kernel matrix of compressed rows, plus alpha I.
 
@@ -73,16 +77,17 @@ def sketched_data(
     A size of None takes three coordinates per row, or the rows as they are if that is not less.
     The factor is float32 where X is, and where that is precise enough.
     """
+    X, kernel, n_jobs = system.X, system.kernel, system.n_jobs
     size = default_coordinates(X, _COORDINATES_PER_ROW) if size is None else size
     compressed, text = X, "the data"
     if size < X.shape[1]:
         shift = useful_shift(kernel, X)
         compressed = compressed_rows(X, size, streams, shift=shift, threads=thread_count(n_jobs))
         text = f"{size} sketched coordinates"
-    factor = _float32_factor(kernel, compressed, alpha, n_jobs)
+    factor = _float32_factor(kernel, compressed, system.alpha, n_jobs)
     if factor is None:
         matrix = kernel(compressed, dtype=np.float64, n_jobs=n_jobs)
-        factor = CholeskyFactor(matrix, alpha=alpha)
+        factor = CholeskyFactor(matrix, alpha=system.alpha)
     return Approximation(
         factor, min(size, X.shape[1]), factor.nugget, f"exact kernel of {text}: {factor.describe()}"
     )
@@ -177,12 +182,9 @@ def shifted(rows: Real, shift: Real | None) -> Real:
 
 
 def feature_approximation(
-    X: Rows,
-    kernel: Kernel,
-    alpha: float,
+    system: KernelOperator,
     size: int | None,
     streams: RandomStreams,
-    n_jobs: int | None,
     verbose: int,
     given: FeatureMap | None = None,
 ) -> tuple[Real, Approximation]:
@@ -191,12 +193,13 @@ def feature_approximation(
     With fewer features than rows, a nugget stands for alpha and for what the features leave of the
     diagonal of the kernel matrix, or for their smallest eigenvalue if that is more.
     """
-    Z = _fitted_map(X, kernel, size, streams, n_jobs, verbose, given).transform(X)
+    X, alpha = system.X, system.alpha
+    Z = _fitted_map(system, size, streams, verbose, given).transform(X)
     text = f"{Z.shape[1]} features"
     if Z.shape[1] >= Z.shape[0]:
-        factor = _triangular_factor(Z, alpha, streams, n_jobs)
+        factor = _triangular_factor(Z, alpha, streams, system.n_jobs)
         return Z, Approximation(SquaredFactor(factor), Z.shape[1], alpha, text)
-    diagonal = kernel.diagonal(X).astype(np.float64)
+    diagonal = system.kernel.diagonal(X).astype(np.float64)
     squares = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
     tail = max(float(np.mean(diagonal - squares)), 0.0)
     inverse = LowRankInverse.with_tail(Z, alpha, tail=tail)
@@ -205,11 +208,9 @@ def feature_approximation(
 
 
 def _fitted_map(
-    X: Rows,
-    kernel: Kernel,
+    system: KernelOperator,
     size: int | None,
     streams: RandomStreams,
-    n_jobs: int | None,
     verbose: int,
     given: FeatureMap | None,
 ) -> FeatureMap:
@@ -226,9 +227,11 @@ def _fitted_map(
         if size is not None:
             sketch.set_params(n_components=size)
     else:
-        size = _FEATURES_PER_ROW * X.shape[0] if size is None else size
-        sketch = map_for(kernel, size, random_state=seed, n_jobs=n_jobs, verbose=verbose)
-    return sketch.fit(X)
+        size = _FEATURES_PER_ROW * system.shape[0] if size is None else size
+        sketch = map_for(
+            system.kernel, size, random_state=seed, n_jobs=system.n_jobs, verbose=verbose
+        )
+    return sketch.fit(system.X)
 
 
 def _triangular_factor(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersketch.arrays import Rows
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
-from powersketch.execution import Progress, thread_count
+from powersketch.execution import Progress
 from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_systems.approximations import (
     feature_approximation,
@@ -18,7 +18,7 @@ from powersketch.kernel_systems.approximations import (
     sketched_data,
 )
 from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
-from powersketch.kernels import Kernel, as_kernel
+from powersketch.kernels import Kernel
 from powersketch.linalg import (
     CholeskyFactor,
     KernelOperator,
@@ -27,14 +27,12 @@ from powersketch.linalg import (
     TriangularFactor,
 )
 from powersketch.parameters import (
-    checked_alpha,
     checked_integer,
     checked_verbose,
     one_of,
     refuse_unless_default,
 )
 from powersketch.random_streams import RandomStreams, seed_from
-from powersketch.validation import checked_rows
 
 STRATEGIES = ("sketched-data", "features", "nystroem")
 # Up to here a factorisation is a matter of a second.
@@ -80,7 +78,7 @@ class SketchPreconditioner(SymmetricOperator):
         Only for "nystroem": rows drawn by leverage, random mixtures of all rows, or rows drawn
         with equal probabilities. Mixtures approximate K better, but take a product with K.
     matrix : ndarray of shape (n, n), default=None
-        K itself, without alpha, if it is at hand: "nystroem", which alone may be given one, then
+        K itself, without alpha, if it is known already. Only for "nystroem", which then
         takes its columns from there.
     map : feature map, default=None
         Only for "features": a feature map of the kernel. A copy of it is fitted, with a seed from
@@ -139,31 +137,33 @@ class SketchPreconditioner(SymmetricOperator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        alpha = checked_alpha(alpha)
         one_of("strategy", strategy, ("auto", *STRATEGIES))
         one_of("landmarks", landmarks, LANDMARKS)
         if n_components is not None:
             checked_integer("n_components", n_components, 1)
         checked_verbose(verbose)
-        thread_count(n_jobs)
-        X = checked_rows(X)
-        kernel = as_kernel(kernel, X)
-        _check_matrix(matrix, X.shape[0])
-        super().__init__(X.shape[0])
-        self.strategy_ = _chosen_strategy(X) if strategy == "auto" else strategy
+        system = KernelOperator(kernel, X, alpha, memory_budget=0, n_jobs=n_jobs)
+        _check_matrix(matrix, system.shape[0])
+        super().__init__(system.shape[0])
+        self.strategy_ = _chosen_strategy(system.X) if strategy == "auto" else strategy
         _refuse_unused(self.strategy_, landmarks, matrix, map)
         self.seed_ = seed_from(random_state)
         progress = Progress(f"{type(self).__name__}, {self.strategy_}", 1, verbose, unit="factors")
         streams = RandomStreams(self.seed_, "SketchPreconditioner")
         if self.strategy_ == "sketched-data":
-            approximation = sketched_data(X, kernel, alpha, n_components, streams, n_jobs)
+            approximation = sketched_data(system, n_components, streams)
         elif self.strategy_ == "features":
-            _, approximation = feature_approximation(
-                X, kernel, alpha, n_components, streams, n_jobs, verbose, map
-            )
+            _, approximation = feature_approximation(system, n_components, streams, verbose, map)
         else:
             approximation = nystroem(
-                X, kernel, alpha, n_components, landmarks, streams, n_jobs, matrix
+                system.X,
+                system.kernel,
+                system.alpha,
+                n_components,
+                landmarks,
+                streams,
+                n_jobs,
+                matrix,
             )
         progress.update(1)
         self._inverse, self._text = approximation.inverse, approximation.text

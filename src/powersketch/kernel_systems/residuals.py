@@ -63,15 +63,15 @@ class TrueResiduals:
         return f"about {self.worst:.2g}, with 99 % confidence between {low:.2g} and {high:.2g}"
 
 
-def exact_residuals(operator: KernelOperator, x: Float64, y: Float64) -> TrueResiduals:
+def exact_residuals(system: KernelOperator, x: Float64, y: Float64) -> TrueResiduals:
     """Return the residuals of all equations: one product with the exact kernel matrix."""
-    products = operator.kernel.product(operator.X, x, n_jobs=operator.n_jobs)
-    errors = (products + operator.alpha * x - y).reshape(len(y), -1)
+    products = system.kernel.product(system.X, x, n_jobs=system.n_jobs)
+    errors = (products + system.alpha * x - y).reshape(len(y), -1)
     return TrueResiduals(_relative(y, np.sum(errors**2, axis=0)), None)
 
 
 def estimated_residuals(
-    operator: KernelOperator, x: Float64, y: Float64, streams: RandomStreams
+    system: KernelOperator, x: Float64, y: Float64, streams: RandomStreams
 ) -> TrueResiduals:
     """Return residuals that are estimated from some of the equations.
 
@@ -81,9 +81,9 @@ def estimated_residuals(
     no more than that: then the residuals are exact.
     """
     if len(y) <= _FEWEST_ROWS:
-        return exact_residuals(operator, x, y)
-    sample = _Sample.of(operator, x, streams)
-    squares = _squared_errors(operator, x, y, sample, slice(0, _FEWEST_ROWS))
+        return exact_residuals(system, x, y)
+    sample = _Sample.of(system, x, streams)
+    squares = _squared_errors(system, x, y, sample, slice(0, _FEWEST_ROWS))
     while True:
         drawn = squares.shape[0]
         sums, errors = sample.totals(squares)
@@ -97,7 +97,7 @@ def estimated_residuals(
             width = max(width, _LEAST_WIDTH)
             low, high = (float(values[worst]) * math.exp(sign * width) for sign in (-1, 1))
             return TrueResiduals(values, (low, high))
-        more = _squared_errors(operator, x, y, sample, slice(drawn, 2 * drawn))
+        more = _squared_errors(system, x, y, sample, slice(drawn, 2 * drawn))
         squares = np.concatenate((squares, more))
 
 
@@ -117,14 +117,14 @@ class _Sample:
     priorities: Vector
 
     @classmethod
-    def of(cls, operator: KernelOperator, x: Float64, streams: RandomStreams) -> _Sample:
+    def of(cls, system: KernelOperator, x: Float64, streams: RandomStreams) -> _Sample:
         """Return the order for a solution."""
         count = len(x)
         columns = np.abs(x.reshape(count, -1))
         sizes = (columns / np.maximum(columns.max(axis=0), np.finfo(np.float64).tiny)).max(axis=1)
         first = np.argsort(-sizes, kind="stable")[:_LARGEST_ENTRIES]
         others = streams.permutation("equations", count)
-        weights = _weights(operator)
+        weights = _weights(system)
         priorities = (np.arange(count) + 0.5) / count / weights[others]
         by_priority = np.argsort(priorities, kind="stable")
         by_priority = by_priority[~np.isin(others[by_priority], first)]
@@ -151,35 +151,35 @@ class _Sample:
         return sums + total * ratios.mean(axis=0), total * np.sqrt(variances / weights.size)
 
 
-def _weights(operator: KernelOperator) -> Vector:
+def _weights(system: KernelOperator) -> Vector:
     """Return weights from 1 on: what sketches miss of a row of K has a norm like √k(x, x).
 
     But half of the sample is drawn with equal probabilities, as errors may have other reasons.
     """
-    diagonal = diagonal_entries(operator.kernel, operator.X, operator.n_jobs)
+    diagonal = diagonal_entries(system.kernel, system.X, system.n_jobs)
     mean = float(diagonal.mean())
     return 1.0 + (diagonal / mean if mean > 0.0 else diagonal)
 
 
 def _squared_errors(
-    operator: KernelOperator, x: Float64, y: Float64, sample: _Sample, part: slice
+    system: KernelOperator, x: Float64, y: Float64, sample: _Sample, part: slice
 ) -> Float64:
     """Return the squared errors of a part of the sample, a column for every right-hand side."""
     chosen, weights = sample.order[part], sample.weights[part]
 
     def squares(products: Float64) -> Float64:
-        errors = products + operator.alpha * x[chosen] - y[chosen]
+        errors = products + system.alpha * x[chosen] - y[chosen]
         return np.asarray(errors**2).reshape(chosen.size, -1)
 
-    rounded = rounded_products(operator.kernel, operator.X, x, chosen, operator.n_jobs)
+    rounded = rounded_products(system.kernel, system.X, x, chosen, system.n_jobs)
     if rounded is not None:
         quick = squares(rounded[0])
         noise = rounded[1].reshape(quick.shape)
         # Weighted as in the estimate, where a few large errors must not hide the noise of others.
         if (noise.T**2 @ (1.0 / weights) <= _NOISE**2 * (quick.T @ (1.0 / weights))).all():
             return quick
-    X = operator.X
-    products = operator.kernel.product(X[chosen], x, X, n_jobs=operator.n_jobs)
+    X = system.X
+    products = system.kernel.product(X[chosen], x, X, n_jobs=system.n_jobs)
     return squares(products.astype(np.float64, copy=False))
 
 

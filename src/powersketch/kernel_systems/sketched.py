@@ -1,4 +1,7 @@
-"""Solutions of sketched systems, and what they miss."""
+"""Solutions of sketched systems, and how far they are from those of the exact ones.
+
+A :class:`KernelOperator` says which system is meant; its matrix is not computed.
+"""
 
 from __future__ import annotations
 
@@ -38,23 +41,18 @@ _STOPPED = "stopped in the sketched system, not the exact one"
 
 
 def solve_sketched_data(
-    operator: KernelOperator, y: Float64, size: int | None, tol: float, seed: int
+    system: KernelOperator, y: Float64, size: int | None, tol: float, seed: int
 ) -> SolverResult:
-    """Solve for the exact kernel of compressed rows, by its factor.
-
-    The operator says which system is meant; it is not computed.
-    """
-    X, streams = operator.X, _streams(seed)
-    size = size or default_coordinates(X, _COORDINATES_PER_ROW)
+    """Solve for the exact kernel of compressed rows, by its factor."""
+    streams = _streams(seed)
+    size = size or default_coordinates(system.X, _COORDINATES_PER_ROW)
     how, solved = f"{_SOLVED} (by its Cholesky factor)", f"{size} sketched coordinates"
-    if size >= X.shape[1]:
+    if size >= system.X.shape[1]:
         how = "factored the exact kernel matrix, as a sketch would be no shorter than rows of X"
         solved = "the data"
-    approximation = sketched_data(
-        X, operator.kernel, operator.alpha, size, streams, operator.n_jobs
-    )
+    approximation = sketched_data(system, size, streams)
     x = approximation.inverse @ y
-    residuals = estimated_residuals(operator, x, y, streams)
+    residuals = estimated_residuals(system, x, y, streams)
     return SolverResult(
         x=x,
         converged=residuals.worst <= tol,
@@ -70,7 +68,7 @@ def solve_sketched_data(
 
 
 def solve_with_features(
-    operator: KernelOperator,
+    system: KernelOperator,
     y: Float64,
     size: int | None,
     method: str,
@@ -79,30 +77,21 @@ def solve_with_features(
 ) -> SolverResult:
     """Solve for Z Zᵀ + alpha I; with method="gradient" this is [SWYZ21], Algorithm 2.
 
-    The operator says which system is meant; it is not computed. The options are those of
-    iterative solvers.
+    The options are those of iterative solvers.
     """
-    _check_full_rank(size, len(y), operator.alpha, method)
+    _check_full_rank(size, len(y), system.alpha, method)
     streams, tol = _streams(seed), options["tol"]
-    Z, approximation = feature_approximation(
-        operator.X,
-        operator.kernel,
-        operator.alpha,
-        size,
-        streams,
-        operator.n_jobs,
-        options["verbose"],
-    )
-    product, inverse = FactorOperator(Z, operator.alpha), approximation.inverse
+    Z, approximation = feature_approximation(system, size, streams, options["verbose"])
+    product, inverse = FactorOperator(Z, system.alpha), approximation.inverse
     if method == "gradient":
         root = inverse.root()
         result = preconditioned_gradient(product, y, root, random_state=seed, **options)
     else:
         result = conjugate_gradients(product, y, preconditioner=inverse, **options)
     if len(y) <= _FEW_ROWS:
-        residuals = exact_residuals(operator, result.x, y)
+        residuals = exact_residuals(system, result.x, y)
     else:
-        residuals = estimated_residuals(operator, result.x, y, streams)
+        residuals = estimated_residuals(system, result.x, y, streams)
     how = f"{_SOLVED if result.converged else _STOPPED} ({result.message.rstrip('.')})"
     return dataclasses.replace(
         result,
