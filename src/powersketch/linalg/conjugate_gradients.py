@@ -20,7 +20,6 @@ from powersketch.linalg.refinement import (
     IterationLog,
     LinearSystem,
     Mask,
-    Numbers,
     Product,
     SolverResult,
     column_norms,
@@ -112,7 +111,7 @@ class _Conjugation:
     invert: BlockFunction
 
     def __call__(
-        self, product: Product, right: Float64, goal: float, columns: Numbers, log: IterationLog
+        self, product: Product, right: Float64, goal: float, log: IterationLog
     ) -> tuple[Float64, Mask]:
         solutions, broken = np.zeros_like(right), np.zeros(right.shape[1], bool)
         block = _Block(right, self.invert)
@@ -127,7 +126,7 @@ class _Conjugation:
                 broken |= block.leave(~_is_positive(curvatures), solutions)
                 continue
             norms = block.step(images, curvatures)
-            log.record(columns[block.numbers], norms)
+            log.record(block.numbers, norms)
             block.leave((norms <= goal) | block.lost(norms, product.rounding), solutions)
             block.turn(self.invert)
         block.leave(np.ones(block.numbers.size, bool), solutions)

@@ -19,7 +19,6 @@ from powersketch.linalg.refinement import (
     IterationLog,
     LinearSystem,
     Mask,
-    Numbers,
     Product,
     SolverResult,
     column_norms,
@@ -133,7 +132,7 @@ class _Descent:
     stable: bool
 
     def __call__(
-        self, product: Product, right: Float64, goal: float, columns: Numbers, log: IterationLog
+        self, product: Product, right: Float64, goal: float, log: IterationLog
     ) -> tuple[Float64, Mask]:
         # Residuals are no recursion here: rounding errors show in steps that do not descend, and
         # the precision of the products is of no interest.
@@ -149,7 +148,7 @@ class _Descent:
             residuals = right - product.multiply(x)
             slopes = self.factor.rmatmat(residuals)
             norms, sizes = column_norms(residuals), column_norms(slopes)
-            log.record(columns[numbers], norms)
+            log.record(numbers, norms)
             # Every step lowers ‖B z − Rᵀ b‖, unless it is too long or rounding errors are left.
             idle = np.where(sizes < least, 0, idle + 1)
             least = np.minimum(least, sizes)

@@ -25,7 +25,6 @@ from powersketch.validation import checked_columns
 BlockFunction: TypeAlias = Callable[[Float64], Float64]
 Callback: TypeAlias = Callable[[int, float], object]
 Mask: TypeAlias = NDArray[np.bool_]
-Numbers: TypeAlias = NDArray[np.intp]
 
 # In the norm of A every step of conjugate gradients lowers the error, so that residuals are never
 # above the root of the condition number times the first one: with more than this, the matrix is
@@ -172,7 +171,10 @@ class LinearSystem:
 
 
 class IterationLog:
-    """The relative residuals so far, reported to the user after every step."""
+    """The relative residuals so far, reported to the user after every step.
+
+    `columns` are the right-hand sides of the cycle that runs at present.
+    """
 
     def __init__(
         self, what: str, max_iterations: int, callback: Callback | None, verbose: int
@@ -181,6 +183,7 @@ class IterationLog:
         self._progress = (
             Progress(what, max_iterations, verbose, unit="iterations") if verbose else None
         )
+        self.columns: NDArray[np.intp] = np.zeros(0, np.intp)
         self.relative: Vector = np.zeros(0)
         self.history: list[float] = []
 
@@ -199,18 +202,18 @@ class IterationLog:
         self.relative = relative.copy()
         self.history.append(float(relative.max()))
 
-    def record(self, columns: Numbers, relative: Vector) -> None:
-        """Note the residuals of some columns after a step."""
-        self.relative[columns] = relative
+    def record(self, numbers: NDArray[np.intp], relative: Vector) -> None:
+        """Note the residuals after a step of some columns, by their numbers in the cycle."""
+        self.relative[self.columns[numbers]] = relative
         self.history.append(float(self.relative.max()))
         if self._progress is not None:
             self._progress.update(self.iterations, f", residual {self.history[-1]:.1e}")
         if self._callback is not None:
             self._callback(self.iterations, self.history[-1])
 
-    def correct(self, columns: Numbers, relative: Vector) -> None:
-        """Replace the residuals of some columns by the true ones."""
-        self.relative[columns] = relative
+    def correct(self, relative: Vector) -> None:
+        """Replace the residuals of the cycle by the true ones."""
+        self.relative[self.columns] = relative
         self.history[-1] = float(self.relative.max())
 
     def end(self) -> None:
@@ -223,12 +226,12 @@ class Cycle(Protocol):
     """A solver that starts at zero."""
 
     def __call__(
-        self, product: Product, right: Float64, goal: float, columns: Numbers, log: IterationLog
+        self, product: Product, right: Float64, goal: float, log: IterationLog
     ) -> tuple[Float64, Mask]:
         """Return approximate solutions for `right`, and for which of them the method failed.
 
         It iterates until every residual is below the goal or lost in rounding errors, or no
-        steps remain in the log, where the right-hand sides have the given numbers.
+        steps remain in the log.
         """
 
 
@@ -252,8 +255,8 @@ def refine(
     stalled = failed = False
     goal = tol
     while columns.size and log.remaining:
-        before = log.relative[columns]
-        correction, broken = cycle(products[0], residuals[:, columns], goal, columns, log)
+        before, log.columns = log.relative[columns], columns
+        correction, broken = cycle(products[0], residuals[:, columns], goal, log)
         candidates = x[:, columns] + correction
         fresh = system.right[:, columns] - system.exact_product(candidates)
         after = column_norms(fresh)
@@ -263,7 +266,7 @@ def refine(
         better = (after < before) | (nearer & (log.remaining == 0))
         x[:, columns[better]] = candidates[:, better]
         residuals[:, columns[better]] = fresh[:, better]
-        log.correct(columns, np.where(better, after, before))
+        log.correct(np.where(better, after, before))
         unfinished = ~(after <= tol)
         stuck = unfinished & ~(after <= before / 2.0) & (log.remaining > 0)
         if stuck.any() and len(products) > 1:
