@@ -10,15 +10,23 @@ from powersketch.linalg.factors import (
     TriangularFactor,
 )
 from powersketch.linalg.gradient import preconditioned_gradient
+from powersketch.linalg.lanczos import (
+    ExtremeEigenvalues,
+    ResolventBounds,
+    extreme_eigenvalues,
+    ritz_values,
+)
 from powersketch.linalg.operators import FactorOperator, KernelOperator, check_kernel
 from powersketch.linalg.results import SolverResult, warn_if_not_converged
 from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
 
 __all__ = [
     "CholeskyFactor",
+    "ExtremeEigenvalues",
     "FactorOperator",
     "KernelOperator",
     "LowRankInverse",
+    "ResolventBounds",
     "SolverResult",
     "SpectralInverse",
     "SquaredFactor",
@@ -27,7 +35,9 @@ __all__ = [
     "check_kernel",
     "conjugate_gradients",
     "dwarfing_rows",
+    "extreme_eigenvalues",
     "jittered_cholesky",
     "preconditioned_gradient",
+    "ritz_values",
     "warn_if_not_converged",
 ]
