@@ -29,11 +29,18 @@ from powersketch.arrays import Float64, Vector
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible, thread_count
-from powersketch.kernels import ArcCosine, Gaussian, Kernel, NeuralTangent, Polynomial
+from powersketch.kernels import (
+    ArcCosine,
+    Gaussian,
+    Kernel,
+    Linear,
+    NeuralTangent,
+    Polynomial,
+    as_kernel,
+)
 from powersketch.linalg import ResolventBounds
 from powersketch.parameters import checked_positive
 from powersketch.random_streams import RandomStreams, seed_from
-from powersketch.routines import squared_norms
 from powersketch.validation import sound_array
 
 _EXACT_ROWS = 2000
@@ -96,7 +103,7 @@ def statistical_dimension(
 
     Parameters
     ----------
-    source : kernel, fitted feature map or array of shape (n_samples, n_components)
+    source : kernel, name of one, fitted feature map or array of shape (n_samples, n_components)
         What K is: the kernel's matrix on X, Z Zᵀ for the map's features of X, or Z Zᵀ itself.
     X : {array, sparse matrix or data frame} of shape (n_samples, n_features), default=None
         The rows; None for an array.
@@ -130,9 +137,10 @@ def statistical_dimension(
     confidence = checked_confidence(confidence)
     thread_count(n_jobs)
     streams = RandomStreams(seed_from(random_state), "statistical_dimension")
-    if isinstance(source, Kernel):
+    if isinstance(source, Kernel | str):
         rows = _checked_rows(X)
-        return _of_kernel(source, rows, alpha, confidence, streams, n_jobs)
+        kernel = as_kernel(source, rows.matrix)
+        return _of_kernel(kernel, rows, alpha, confidence, streams, n_jobs)
     if isinstance(source, Transformer):
         Z = _checked_rows(X).features(checked_map(source))
     else:
@@ -159,7 +167,7 @@ def _cut_off(sketch: FittedMap, rows: DataRows, eps: float) -> tuple[float, str]
     kernel, count = sketch.kernel_, rows.count
     if isinstance(kernel, Gaussian):
         # The theorem is for exp(−‖x − y‖² / 2), to which rows are scaled by √(2 gamma).
-        squared_radius = 2.0 * kernel.gamma * float(squared_norms(rows.matrix).max())
+        squared_radius = 2.0 * kernel.gamma * float(rows.kernel_diagonal(Linear()).max())
         return squared_radius + math.log(count / eps), "r² + log(n / eps) (Section 6.1)"
     if isinstance(kernel, ArcCosine | NeuralTangent):
         # Coefficients fall like l^(−3/2) for steps and tangents, and faster for smoother units.

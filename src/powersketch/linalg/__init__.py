@@ -16,7 +16,7 @@ from powersketch.linalg.lanczos import (
     extreme_eigenvalues,
     ritz_values,
 )
-from powersketch.linalg.operators import FactorOperator, KernelOperator, check_kernel
+from powersketch.linalg.operators import FactorOperator, KernelOperator
 from powersketch.linalg.results import SolverResult, warn_if_not_converged
 from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
 
@@ -32,7 +32,6 @@ __all__ = [
     "SquaredFactor",
     "TriangularFactor",
     "TriangularRows",
-    "check_kernel",
     "conjugate_gradients",
     "dwarfing_rows",
     "extreme_eigenvalues",
