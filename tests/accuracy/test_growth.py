@@ -202,7 +202,7 @@ class TestWholeMatrix:
         for seed in range(20):
             X, further = np.random.default_rng(seed).random((2, 400, 3))
             sketch = LeverageNystroem(
-                Gaussian(3.0), n_components="auto", eps=0.2, scores="uniform", random_state=seed
+                Gaussian(3.0), n_components="auto", eps=0.2, landmarks="uniform", random_state=seed
             ).fit(X)
             held += max(all_entries(sketch, further), relative_error(sketch, further)) <= 0.2
         assert held >= 18

@@ -7,44 +7,47 @@ one, and the rows of a dense cluster share theirs. Nothing here holds more than 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Real, Rows
-from powersketch.execution import blas_threads, interruptible
+from powersketch.arrays import Float64, Real, Rows, Vector, slices
+from powersketch.execution import blas_threads, interruptible, ordered_map
 from powersketch.feature_maps import thinned, weighted_sample
 from powersketch.kernels import Kernel
-from powersketch.linalg import TriangularRows, jittered_cholesky
-from powersketch.nystroem.columns import KernelColumns, precise_diagonal
+from powersketch.nystroem.features import whitening
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams
 
 Indices: TypeAlias = NDArray[np.int64]
-Float64: TypeAlias = NDArray[np.float64]
 
-# Scores are estimated from so many columns at most, as the cost grows with the square of the
-# number. The landmarks drawn are hardly worse than by scores from all columns.
+LANDMARKS = ("leverage", "approximate-leverage", "uniform")
+"""What landmarks can be drawn by."""
+
+# Scores are estimated from at most this many columns, as the cost grows with the square of the
+# number. The landmarks are hardly worse than those drawn by scores from all columns.
 _MOST_COLUMNS = 512
 # In units of the mean of the diagonal: with smaller ridges, scores drown in rounding errors.
 _SMALLEST_RIDGE = 1e-9
 _JITTER = 1e-12
+_BLOCK_BYTES = 16 << 20
+_MOST_BLOCK_ROWS = 4096
 
 
-def recursive_scores(
+def draw_landmarks(
     kernel: Kernel,
     X: Rows,
     size: int,
     streams: RandomStreams,
     *,
+    landmarks: str = "leverage",
     alpha: float | None = None,
     threads: int = 1,
-) -> tuple[Indices, Float64]:
-    """Draw landmarks by recursive ridge leverage scores ([MM17], Algorithm 2, of fixed size).
-
-    A uniform half of the rows is scored first, by the same method. Rows drawn by these scores, and
-    weighted by them, stand for all rows when the other half is scored.
+) -> tuple[Indices, Vector]:
+    """Draw rows that stand for all others.
 
     Parameters
     ----------
@@ -56,9 +59,11 @@ def recursive_scores(
         Number of landmarks.
     streams : RandomStreams
         Where the random numbers come from.
+    landmarks : {"leverage", "approximate-leverage", "uniform"}, default="leverage"
+        What they are drawn by; see :func:`recursive_scores` and :func:`approximate_scores`.
     alpha : float, default=None
-        The ridge, positive. None takes the sum of the eigenvalues after the first k, divided by
-        k = size / (4 ln size): the smallest for which so many landmarks suffice.
+        The ridge of the scores, positive. None takes the sum of the eigenvalues after the first k,
+        divided by k = size / (4 ln size): the smallest for which this many landmarks suffice.
     threads : int, default=1
         How many work at a time.
 
@@ -67,10 +72,43 @@ def recursive_scores(
     indices : ndarray of shape (min(size, n),)
         Of the landmarks, ascending and distinct.
     scores : ndarray of shape (n,)
-        The estimated scores of all rows, in [0, 1]; one for all where every row is a landmark.
+        The estimated scores of all rows, in [0, 1]; one for all where every row is a landmark, and
+        the share of landmarks among the rows where they are drawn uniformly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.nystroem import draw_landmarks
+    >>> from powersketch.kernels import Gaussian
+    >>> from powersketch.random_streams import RandomStreams
+    >>> X = np.zeros((100, 2))
+    >>> X[40] = 5.0
+    >>> 40 in draw_landmarks(Gaussian(), X, 2, RandomStreams(0))[0]
+    True
     """
-    if size >= X.shape[0]:
-        return uniform_scores(kernel, X, size, streams)
+    rows = X.shape[0]
+    if one_of("landmarks", landmarks, LANDMARKS) == "uniform" or size >= rows:
+        count = min(size, rows)
+        return np.sort(streams.sample("landmarks", rows, count)), np.full(rows, count / rows)
+    estimate = recursive_scores if landmarks == "leverage" else approximate_scores
+    scores = estimate(kernel, X, size, streams, alpha, threads)
+    return weighted_sample(streams, "landmarks", scores, size), scores
+
+
+def recursive_scores(
+    kernel: Kernel,
+    X: Rows,
+    size: int,
+    streams: RandomStreams,
+    alpha: float | None = None,
+    threads: int = 1,
+) -> Vector:
+    """Return recursive ridge leverage scores ([MM17], Algorithm 2, of fixed size) of all rows.
+
+    A uniform half of the rows is scored first, by the same method. Rows drawn by these scores, and
+    weighted by them, stand for all rows when the other half is scored. There are fewer landmarks
+    than rows.
+    """
     most = min(size, _MOST_COLUMNS)
     diagonal = precise_diagonal(kernel, X)
     order = streams.permutation("order", X.shape[0])
@@ -78,12 +116,12 @@ def recursive_scores(
     sample, weights, scores = order[:shortest], np.ones(shortest), np.empty(0)
     for length in longer:
         rows = np.sort(order[:length])
-        columns = KernelColumns(kernel, X, sample, weights, threads)
+        columns = WeightedColumns(kernel, X, sample, weights, threads)
         scores = _scores_outside(columns, rows, diagonal, _rank(size, most), alpha)
         probabilities = np.minimum(_oversampling(most) * scores, 1.0)
         kept, weights = thinned(streams, f"sample of {length}", probabilities, most)
         sample = rows[kept]
-    return weighted_sample(streams, "landmarks", scores, size), scores
+    return scores
 
 
 def approximate_scores(
@@ -91,18 +129,15 @@ def approximate_scores(
     X: Rows,
     size: int,
     streams: RandomStreams,
-    *,
     alpha: float | None = None,
     threads: int = 1,
-) -> tuple[Indices, Float64]:
-    """Draw landmarks by the scores of a first Nyström approximation ([AM15], Theorem 4).
+) -> Vector:
+    """Return the scores of a first Nyström approximation ([AM15], Theorem 4) of all rows.
 
     Its columns are drawn with probabilities in proportion to the diagonal. These scores are never
-    too large, but far too small for rows that the first columns missed. Parameters and results
-    are those of :func:`recursive_scores`.
+    too large, but far too small for rows that the first columns missed. There are fewer landmarks
+    than rows.
     """
-    if size >= X.shape[0]:
-        return uniform_scores(kernel, X, size, streams)
     most = min(size, _MOST_COLUMNS)
     diagonal = precise_diagonal(kernel, X)
     sample = weighted_sample(streams, "columns", diagonal, most)
@@ -110,79 +145,67 @@ def approximate_scores(
     # A column whose diagonal entry is zero is zero, whatever its weight.
     np.divide(diagonal.sum() / most, diagonal[sample], out=weights, where=diagonal[sample] > 0.0)
     np.sqrt(weights, out=weights)
-    columns = KernelColumns(kernel, X, sample, weights, threads)
-    scores = _scores_inside(columns, diagonal, _rank(size, most), alpha)
-    return weighted_sample(streams, "landmarks", scores, size), scores
+    columns = WeightedColumns(kernel, X, sample, weights, threads)
+    return _scores_inside(columns, diagonal, _rank(size, most), alpha)
 
 
-def uniform_scores(
-    kernel: Kernel,
-    X: Rows,
-    size: int,
-    streams: RandomStreams,
-    *,
-    alpha: float | None = None,
-    threads: int = 1,
-) -> tuple[Indices, Float64]:
-    """Draw landmarks with equal probabilities, which stand in for scores.
-
-    Parameters and results are those of :func:`recursive_scores`; only `X`, `size` and `streams`
-    count.
-    """
-    del kernel, alpha, threads
-    count = min(size, X.shape[0])
-    scores = np.full(X.shape[0], count / X.shape[0])
-    return np.sort(streams.sample("landmarks", X.shape[0], count)), scores
-
-
-SCORES = {
-    "recursive": recursive_scores,
-    "approximate": approximate_scores,
-    "uniform": uniform_scores,
-}
-
-
-def landmark_rows(
-    kernel: Kernel,
-    X: Rows,
-    size: int,
-    streams: RandomStreams,
-    *,
-    scores: str = "recursive",
-    alpha: float | None = None,
-    threads: int = 1,
-) -> Indices:
-    """Return which rows are landmarks, ascending.
+@dataclass(frozen=True, eq=False)
+class WeightedColumns:
+    """The columns k(·, x_i) of a sample of rows x_i, each times its weight, block by block.
 
     Parameters
     ----------
-    kernel, X, size, streams, alpha, threads
-        As for :func:`recursive_scores`.
-    scores : {"recursive", "approximate", "uniform"}, default="recursive"
-        What they are drawn by.
-
-    Returns
-    -------
-    ndarray of shape (min(size, n),)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powersketch.nystroem.scores import landmark_rows
-    >>> from powersketch.kernels import Gaussian
-    >>> from powersketch.random_streams import RandomStreams
-    >>> X = np.zeros((100, 2))
-    >>> X[40] = 5.0
-    >>> 40 in landmark_rows(Gaussian(), X, 2, RandomStreams(0))
-    True
+    kernel : Kernel
+        One of powersketch.kernels.
+    X : ndarray or CSR of shape (n, d)
+        Checked rows.
+    sample : ndarray of shape (m,)
+        Positions of the rows that the columns belong to.
+    weights : ndarray of shape (m,)
+        Of the columns.
+    threads : int
+        How many work at a time.
     """
-    draw = SCORES[one_of("scores", scores, tuple(SCORES))]
-    return draw(kernel, X, size, streams, alpha=alpha, threads=threads)[0]
+
+    kernel: Kernel
+    X: Rows
+    sample: Indices
+    weights: Vector
+    threads: int
+
+    def square(self) -> Real:
+        """Return the columns at the rows of the sample, weighted from both sides."""
+        square = self.kernel(self.X[self.sample], dtype=np.float64, n_jobs=self.threads)
+        square *= np.outer(self.weights, self.weights)
+        return square
+
+    def map(self, function: Callable[[Real], Float64], rows: Indices) -> Iterator[Float64]:
+        """Yield what the function makes of the columns at one block of rows after the other.
+
+        The function may write to its block.
+        """
+        values = self.kernel.columns(self.X[self.sample])
+
+        def computed(part: slice) -> Float64:
+            block = values(self.X[rows[part]], np.dtype(np.float64))
+            block *= self.weights
+            return function(block)
+
+        parts = slices(rows.size, _block_rows(self.sample.size))
+        return ordered_map(computed, parts, self.threads)
+
+
+def precise_diagonal(kernel: Kernel, X: Rows) -> Vector:
+    """Return all k(x_i, x_i) in float64, even where the rows are float32."""
+    blocks = slices(X.shape[0], _block_rows(X.shape[1]))
+    parts = [kernel.diagonal(X[part].astype(np.float64, copy=False)) for part in blocks]
+    diagonal: Vector = np.concatenate(parts)
+    return diagonal
 
 
 def _scores_outside(
-    columns: KernelColumns, rows: Indices, diagonal: Float64, rank: int, alpha: float | None
-) -> Float64:
+    columns: WeightedColumns, rows: Indices, diagonal: Vector, rank: int, alpha: float | None
+) -> Vector:
     """Return (k(x, x) − c (S + λI)⁻¹ cᵀ) / λ for every row x ([MM17], Lemma 6).
 
     The c are the row's values in the weighted columns, and S is their square: what the sample
@@ -191,24 +214,24 @@ def _scores_outside(
     square = columns.square()
     ridge = _ridge(square, rank, alpha, float(diagonal.mean()))
     np.fill_diagonal(square, square.diagonal() + ridge)
-    solver = TriangularRows.of(jittered_cholesky(square, 0.0)[0])
+    solver, _ = whitening(square, 0.0)
 
-    def explained(block: Real) -> Float64:
+    def explained(block: Real) -> Vector:
         solver.solve(block)
         return _squared_norms(block)
 
-    found = np.concatenate(list(columns.map(explained, rows)))
-    scores: Float64 = np.clip((diagonal[rows] - found) / ridge, 0.0, 1.0)
+    known = np.concatenate(list(columns.map(explained, rows)))
+    scores: Vector = np.clip((diagonal[rows] - known) / ridge, 0.0, 1.0)
     return scores
 
 
 def _scores_inside(
-    columns: KernelColumns, diagonal: Float64, rank: int, alpha: float | None
-) -> Float64:
+    columns: WeightedColumns, diagonal: Vector, rank: int, alpha: float | None
+) -> Vector:
     """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
     square = columns.square()
     ridge = _ridge(square, rank, alpha, float(diagonal.mean()))
-    inner = TriangularRows.of(jittered_cholesky(square, _JITTER)[0])
+    inner, _ = whitening(square, _JITTER)
     rows = np.arange(diagonal.size)
 
     def gram(block: Real) -> Float64:
@@ -217,14 +240,14 @@ def _scores_inside(
 
     total = sum(columns.map(gram, rows), start=np.zeros_like(square))
     np.fill_diagonal(total, total.diagonal() + ridge)
-    outer = TriangularRows.of(jittered_cholesky(total, 0.0)[0])
+    outer, _ = whitening(total, 0.0)
 
-    def score(block: Real) -> Float64:
+    def score(block: Real) -> Vector:
         inner.solve(block)
         outer.solve(block)
         return _squared_norms(block)
 
-    scores: Float64 = np.clip(np.concatenate(list(columns.map(score, rows))), 0.0, 1.0)
+    scores: Vector = np.clip(np.concatenate(list(columns.map(score, rows))), 0.0, 1.0)
     return scores
 
 
@@ -261,6 +284,11 @@ def _rank(size: int, most: int) -> int:
     return min(math.ceil(size / (4.0 * _oversampling(size))), max(most // 8, 1))
 
 
-def _squared_norms(block: Real) -> Float64:
-    norms: Float64 = np.einsum("ij,ij->i", block, block)
+def _squared_norms(block: Real) -> Vector:
+    norms: Vector = np.einsum("ij,ij->i", block, block)
     return norms
+
+
+def _block_rows(columns: int) -> int:
+    """Return how many rows a block of kernel values may have; they are computed in float64."""
+    return min(max(_BLOCK_BYTES // (8 * columns), 1), _MOST_BLOCK_ROWS)
