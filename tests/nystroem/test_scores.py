@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy import sparse
 from powersketch.feature_maps import thinned, weighted_sample
 from powersketch.kernels import Gaussian, Kernel, Polynomial
 from powersketch.nystroem import LANDMARKS, draw_landmarks
-from powersketch.nystroem.scores import approximate_scores, recursive_scores
+from powersketch.nystroem.scores import LeverageScores
 from powersketch.random_streams import RandomStreams
 from tests.kernels.kernel_cases import KERNELS
 
@@ -22,6 +23,16 @@ Float64 = NDArray[np.float64]
 Estimate = Callable[..., Float64]
 KERNEL = Gaussian(gamma=0.5)
 each_method = pytest.mark.parametrize("method", LANDMARKS)
+
+
+def recursive_scores(*given: Any, **options: Any) -> Float64:
+    return LeverageScores(*given, **options).recursive()
+
+
+def approximate_scores(*given: Any, **options: Any) -> Float64:
+    return LeverageScores(*given, **options).approximate()
+
+
 each_estimate = pytest.mark.parametrize("scores", [recursive_scores, approximate_scores])
 
 

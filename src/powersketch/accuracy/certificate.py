@@ -35,29 +35,6 @@ PRODUCTS = 32
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class EntrywiseError:
-    """Errors |⟨z(x), z(y)⟩ − k(x, y)| of pairs of different rows.
-
-    Parameters
-    ----------
-    root_mean_square : Interval
-        Of all pairs, relative to `unit`.
-    largest : float
-        The largest error of the pairs that were measured, relative to `unit`.
-    exceeding_share : float
-        At most this share of all pairs has a larger error; 0 where all pairs were measured. No
-        sample can bound the largest error of all pairs.
-    unit : float
-        The root mean square of k(x, x).
-    """
-
-    root_mean_square: Interval
-    largest: float
-    exceeding_share: float
-    unit: float
-
-
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """What was measured of a feature map's error, returned by :func:`certify`.
@@ -169,6 +146,29 @@ class Certificate:
             ]
         lines.append(f"  covers {self.covers}")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class EntrywiseError:
+    """Errors |⟨z(x), z(y)⟩ − k(x, y)| of pairs of different rows.
+
+    Parameters
+    ----------
+    root_mean_square : Interval
+        Of all pairs, relative to `unit`.
+    largest : float
+        The largest error of the pairs that were measured, relative to `unit`.
+    exceeding_share : float
+        At most this share of all pairs has a larger error; 0 where all pairs were measured. No
+        sample can bound the largest error of all pairs.
+    unit : float
+        The root mean square of k(x, x).
+    """
+
+    root_mean_square: Interval
+    largest: float
+    exceeding_share: float
+    unit: float
 
 
 @documented

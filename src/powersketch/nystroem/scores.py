@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -60,7 +61,7 @@ def draw_landmarks(
     streams : RandomStreams
         Where the random numbers come from.
     landmarks : {"leverage", "approximate-leverage", "uniform"}, default="leverage"
-        What they are drawn by; see :func:`recursive_scores` and :func:`approximate_scores`.
+        What they are drawn by; see :class:`LeverageScores`.
     alpha : float, default=None
         The ridge of the scores, positive. None takes the sum of the eigenvalues after the first k,
         divided by k = size / (4 ln size): the smallest for which this many landmarks suffice.
@@ -90,82 +91,125 @@ def draw_landmarks(
     if one_of("landmarks", landmarks, LANDMARKS) == "uniform" or size >= rows:
         count = min(size, rows)
         return np.sort(streams.sample("landmarks", rows, count)), np.full(rows, count / rows)
-    estimate = recursive_scores if landmarks == "leverage" else approximate_scores
-    scores = estimate(kernel, X, size, streams, alpha, threads)
+    estimate = LeverageScores(kernel, X, size, streams, alpha, threads)
+    scores = estimate.recursive() if landmarks == "leverage" else estimate.approximate()
     return weighted_sample(streams, "landmarks", scores, size), scores
 
 
-def recursive_scores(
-    kernel: Kernel,
-    X: Rows,
-    size: int,
-    streams: RandomStreams,
-    alpha: float | None = None,
-    threads: int = 1,
-) -> Vector:
-    """Return recursive ridge leverage scores ([MM17], Algorithm 2, of fixed size) of all rows.
+@dataclass(frozen=True, eq=False)
+class LeverageScores:
+    """Estimates the scores of all rows, to draw fewer landmarks than rows by them.
 
-    A uniform half of the rows is scored first, by the same method. Rows drawn by these scores, and
-    weighted by them, stand for all rows when the other half is scored. There are fewer landmarks
-    than rows.
+    The parameters are those of :func:`draw_landmarks`.
     """
-    most = min(size, _MOST_COLUMNS)
-    diagonal = precise_diagonal(kernel, X)
-    order = streams.permutation("order", X.shape[0])
-    shortest, *longer = _prefix_lengths(X.shape[0], most)
-    sample, weights, scores = order[:shortest], np.ones(shortest), np.empty(0)
-    for length in longer:
-        rows = np.sort(order[:length])
-        columns = WeightedColumns(kernel, X, sample, weights, threads)
-        scores = _scores_outside(columns, rows, diagonal, _rank(size, most), alpha)
-        probabilities = np.minimum(_oversampling(most) * scores, 1.0)
-        kept, weights = thinned(streams, f"sample of {length}", probabilities, most)
-        sample = rows[kept]
-    return scores
 
+    kernel: Kernel
+    X: Rows
+    size: int
+    streams: RandomStreams
+    alpha: float | None = None
+    threads: int = 1
 
-def approximate_scores(
-    kernel: Kernel,
-    X: Rows,
-    size: int,
-    streams: RandomStreams,
-    alpha: float | None = None,
-    threads: int = 1,
-) -> Vector:
-    """Return the scores of a first Nyström approximation ([AM15], Theorem 4) of all rows.
+    def recursive(self) -> Vector:
+        """Return recursive ridge leverage scores ([MM17], Algorithm 2, of fixed size).
 
-    Its columns are drawn with probabilities in proportion to the diagonal. These scores are never
-    too large, but far too small for rows that the first columns missed. There are fewer landmarks
-    than rows.
-    """
-    most = min(size, _MOST_COLUMNS)
-    diagonal = precise_diagonal(kernel, X)
-    sample = weighted_sample(streams, "columns", diagonal, most)
-    weights = np.ones(most)
-    # A column whose diagonal entry is zero is zero, whatever its weight.
-    np.divide(diagonal.sum() / most, diagonal[sample], out=weights, where=diagonal[sample] > 0.0)
-    np.sqrt(weights, out=weights)
-    columns = WeightedColumns(kernel, X, sample, weights, threads)
-    return _scores_inside(columns, diagonal, _rank(size, most), alpha)
+        A uniform half of the rows is scored first, by the same method. Rows drawn by these scores,
+        and weighted by them, stand for all rows when the other half is scored.
+        """
+        order = self.streams.permutation("order", self.X.shape[0])
+        shortest, *longer = _prefix_lengths(self.X.shape[0], self._most)
+        sample, weights, scores = order[:shortest], np.ones(shortest), np.empty(0)
+        for length in longer:
+            rows = np.sort(order[:length])
+            scores = self._unexplained_shares(self._columns(sample, weights), rows)
+            probabilities = np.minimum(_oversampling(self._most) * scores, 1.0)
+            name = f"sample of {length}"
+            kept, weights = thinned(self.streams, name, probabilities, self._most)
+            sample = rows[kept]
+        return scores
+
+    def approximate(self) -> Vector:
+        """Return the scores of a first Nyström approximation ([AM15], Theorem 4).
+
+        Its columns are drawn with probabilities in proportion to the diagonal. These scores are
+        never too large, but far too small for rows that the first columns missed.
+        """
+        sample = weighted_sample(self.streams, "columns", self._diagonal, self._most)
+        entries, weights = self._diagonal[sample], np.ones(self._most)
+        # A column whose diagonal entry is zero is zero, whatever its weight.
+        np.divide(self._diagonal.sum() / self._most, entries, out=weights, where=entries > 0.0)
+        return self._scores_of_features(self._columns(sample, np.sqrt(weights)))
+
+    @cached_property
+    def _diagonal(self) -> Vector:
+        return precise_diagonal(self.kernel, self.X)
+
+    @property
+    def _most(self) -> int:
+        """How many columns the scores are estimated from at most."""
+        return min(self.size, _MOST_COLUMNS)
+
+    def _columns(self, sample: Indices, weights: Vector) -> WeightedColumns:
+        return WeightedColumns(self.kernel, self.X, sample, weights, self.threads)
+
+    def _unexplained_shares(self, columns: WeightedColumns, rows: Indices) -> Vector:
+        """Return (k(x, x) − c (S + λI)⁻¹ cᵀ) / λ for every row x ([MM17], Lemma 6).
+
+        The c are the row's values in the weighted columns, and S is their square: what the sample
+        does not explain of a row is what the row adds to it.
+        """
+        square = columns.square()
+        ridge = self._ridge(square)
+        np.fill_diagonal(square, square.diagonal() + ridge)
+        solver, _ = whitening(square, 0.0)
+
+        def explained(block: Real) -> Vector:
+            solver.solve(block)
+            return _squared_norms(block)
+
+        known = np.concatenate(list(columns.map(explained, rows)))
+        scores: Vector = np.clip((self._diagonal[rows] - known) / ridge, 0.0, 1.0)
+        return scores
+
+    def _scores_of_features(self, columns: WeightedColumns) -> Vector:
+        """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
+        square = columns.square()
+        ridge = self._ridge(square)
+        inner, _ = whitening(square, _JITTER)
+        rows = np.arange(self.X.shape[0])
+
+        def gram(block: Real) -> Float64:
+            inner.solve(block)
+            return block.T @ block
+
+        total = sum(columns.map(gram, rows), start=np.zeros_like(square))
+        np.fill_diagonal(total, total.diagonal() + ridge)
+        outer, _ = whitening(total, 0.0)
+
+        def score(block: Real) -> Vector:
+            inner.solve(block)
+            outer.solve(block)
+            return _squared_norms(block)
+
+        scores: Vector = np.clip(np.concatenate(list(columns.map(score, rows))), 0.0, 1.0)
+        return scores
+
+    def _ridge(self, square: Real) -> float:
+        """Return the ridge in use: alpha, or what the leading eigenvalues leave, in equal parts."""
+        smallest = _SMALLEST_RIDGE * (float(self._diagonal.mean()) or 1.0)
+        if self.alpha is not None:
+            return max(self.alpha, smallest)
+        # Several threads are slower on a matrix of this size, and far slower on a busy machine.
+        with blas_threads(1):
+            eigenvalues = interruptible(lambda: np.linalg.eigvalsh(square))
+        rank = _rank(self.size, self._most)
+        tail = float(eigenvalues[: max(eigenvalues.size - rank, 0)].sum())
+        return max(tail / rank, smallest)
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """The columns k(·, x_i) of a sample of rows x_i, each times its weight, block by block.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        One of powersketch.kernels.
-    X : ndarray or CSR of shape (n, d)
-        Checked rows.
-    sample : ndarray of shape (m,)
-        Positions of the rows that the columns belong to.
-    weights : ndarray of shape (m,)
-        Of the columns.
-    threads : int
-        How many work at a time.
-    """
+    """The columns k(·, x_i) of a sample of the rows of X, each times its weight, block by block."""
 
     kernel: Kernel
     X: Rows
@@ -201,66 +245,6 @@ def precise_diagonal(kernel: Kernel, X: Rows) -> Vector:
     parts = [kernel.diagonal(X[part].astype(np.float64, copy=False)) for part in blocks]
     diagonal: Vector = np.concatenate(parts)
     return diagonal
-
-
-def _scores_outside(
-    columns: WeightedColumns, rows: Indices, diagonal: Vector, rank: int, alpha: float | None
-) -> Vector:
-    """Return (k(x, x) − c (S + λI)⁻¹ cᵀ) / λ for every row x ([MM17], Lemma 6).
-
-    The c are the row's values in the weighted columns, and S is their square: what the sample
-    does not explain of a row is what the row adds to it.
-    """
-    square = columns.square()
-    ridge = _ridge(square, rank, alpha, float(diagonal.mean()))
-    np.fill_diagonal(square, square.diagonal() + ridge)
-    solver, _ = whitening(square, 0.0)
-
-    def explained(block: Real) -> Vector:
-        solver.solve(block)
-        return _squared_norms(block)
-
-    known = np.concatenate(list(columns.map(explained, rows)))
-    scores: Vector = np.clip((diagonal[rows] - known) / ridge, 0.0, 1.0)
-    return scores
-
-
-def _scores_inside(
-    columns: WeightedColumns, diagonal: Vector, rank: int, alpha: float | None
-) -> Vector:
-    """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
-    square = columns.square()
-    ridge = _ridge(square, rank, alpha, float(diagonal.mean()))
-    inner, _ = whitening(square, _JITTER)
-    rows = np.arange(diagonal.size)
-
-    def gram(block: Real) -> Float64:
-        inner.solve(block)
-        return block.T @ block
-
-    total = sum(columns.map(gram, rows), start=np.zeros_like(square))
-    np.fill_diagonal(total, total.diagonal() + ridge)
-    outer, _ = whitening(total, 0.0)
-
-    def score(block: Real) -> Vector:
-        inner.solve(block)
-        outer.solve(block)
-        return _squared_norms(block)
-
-    scores: Vector = np.clip(np.concatenate(list(columns.map(score, rows))), 0.0, 1.0)
-    return scores
-
-
-def _ridge(square: Real, rank: int, alpha: float | None, unit: float) -> float:
-    """Return the ridge in use: alpha, or what the leading eigenvalues leave, in `rank` parts."""
-    smallest = _SMALLEST_RIDGE * (unit or 1.0)
-    if alpha is not None:
-        return max(alpha, smallest)
-    # Several threads are slower on a matrix of this size, and far slower on a busy machine.
-    with blas_threads(1):
-        eigenvalues = interruptible(lambda: np.linalg.eigvalsh(square))
-    tail = float(eigenvalues[: max(eigenvalues.size - rank, 0)].sum())
-    return max(tail / rank, smallest)
 
 
 def _prefix_lengths(count: int, most: int) -> list[int]:
