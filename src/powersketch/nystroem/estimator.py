@@ -44,7 +44,7 @@ _FEWEST_COMPARED = 20
 _MOST_COMPARED = 512
 
 
-class _Drawn(NamedTuple):
+class _Landmarks(NamedTuple):
     """Landmarks: which rows they are, their scores, and the features that they give."""
 
     indices: Indices
@@ -74,7 +74,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_components : int or "auto", default=100
         Number of landmarks and of features. Where X has fewer rows, all of them are landmarks,
         with a warning, and Z Zᵀ = K up to the jitter. "auto" takes about as few as it needs for
-        the error `eps`; up to 3000 rows that it measures on, at most half of all, are no landmarks
+        the error `eps`; up to 3000 rows that it measures on, at most half of all, are not landmarks
         then, so that the error is that of new rows, and the other rows are copied.
     landmarks : {"leverage", "approximate-leverage", "uniform"}, default="leverage"
         What landmarks are drawn by: recursive ridge leverage scores [1]_; those of a first
@@ -180,16 +180,15 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
-        y : ignored
-            Present for pipelines.
+            The rows, some of which become landmarks.
+        y : None
+            Ignored; pipelines pass it.
 
         Returns
         -------
-        self : estimator
-            The fitted map.
+        self : LeverageNystroem
+            The estimator, fitted.
         """
-        del y
         self._check_parameters()
         given = X
         X = checked_rows(X, estimator=self)
@@ -199,14 +198,14 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):
             streams = RandomStreams(seed, "leverage_nystroem")
-            drawn, certificate = self._chosen(kernel, X, streams, threads)
-            usual_loss = _usual_loss(kernel, X, drawn)
+            landmarks, certificate = self._choose(kernel, X, streams, threads)
+            usual_loss = _usual_loss(kernel, X, landmarks)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
-        self.seed_, self.kernel_, self._features = seed, kernel, drawn.features
-        self.landmark_indices_, self.scores_ = drawn.indices, drawn.scores
-        self.landmarks_, self.jitter_ = drawn.features.landmarks, drawn.features.jitter
-        self.n_components_ = drawn.indices.size
+        self.seed_, self.kernel_, self._features = seed, kernel, landmarks.features
+        self.landmark_indices_, self.scores_ = landmarks.indices, landmarks.scores
+        self.landmarks_, self.jitter_ = landmarks.features.landmarks, landmarks.features.jitter
+        self.n_components_ = landmarks.indices.size
         self._usual_loss = usual_loss
         # The certificate of an earlier fit says nothing about this one.
         self.__dict__.pop("certificate_", None)
@@ -283,17 +282,17 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _chosen(
+    def _choose(
         self, kernel: Kernel, X: Rows, streams: RandomStreams, threads: int
-    ) -> tuple[_Drawn, Certificate | None]:
+    ) -> tuple[_Landmarks, Certificate | None]:
         """Return the landmarks, and a certificate if their number was measured."""
         if self.n_components != "auto":
             _warn_of_few_rows(int(self.n_components), X.shape[0])
-            return self._drawn(kernel, X, int(self.n_components), streams, threads), None
+            return self._draw(kernel, X, int(self.n_components), streams, threads), None
         measured, candidates = divided_positions(X.shape[0], streams)
         rows = X[candidates]
         size, certificate = grown_size(
-            lambda size: self._drawn(kernel, rows, size, streams, threads).features,
+            lambda size: self._draw(kernel, rows, size, streams, threads).features,
             X[measured],
             float(self.eps or 0.0),
             streams.child("automatic_size"),
@@ -301,25 +300,25 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             given=X,
             n_jobs=threads,
         )
-        drawn = self._drawn(kernel, rows, size, streams, threads)
-        return drawn._replace(indices=candidates[drawn.indices]), certificate
+        landmarks = self._draw(kernel, rows, size, streams, threads)
+        return landmarks._replace(indices=candidates[landmarks.indices]), certificate
 
-    def _drawn(
+    def _draw(
         self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
-    ) -> _Drawn:
-        """Return landmarks among these rows."""
-        indices, scores = self._landmarks(kernel, X, size, streams, threads)
+    ) -> _Landmarks:
+        """Draw this many landmarks among the rows."""
+        indices, scores = self._draw_indices(kernel, X, size, streams, threads)
         jitter = None if self.jitter is None else float(self.jitter)
         features = NystroemFeatures.of(kernel, X[indices], jitter, threads)
-        return _Drawn(indices, scores, features)
+        return _Landmarks(indices, scores, features)
 
-    def _landmarks(
+    def _draw_indices(
         self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
     ) -> tuple[Indices, Vector]:
         """Return which rows are landmarks, and their scores.
 
         Rows with an absurd k(x, x) are landmarks in any case, as nothing else explains them, and
-        are left out of the scores, in which all other rows would look alike beside them.
+        are left out of the scores: beside them, all other rows would look alike.
         """
         draw = partial(
             draw_landmarks, kernel, landmarks=self.landmarks, alpha=self.alpha, threads=threads
@@ -366,10 +365,10 @@ def _lost_shares(kernel: Kernel, X: Rows, Z: Real) -> Vector:
     return np.where(diagonal > 0.0, 1.0 - divide_or_zero(squares, diagonal), 0.0)
 
 
-def _usual_loss(kernel: Kernel, X: Rows, drawn: _Drawn) -> float:
-    """Return what share of k(x, x) is lost, in the mean over rows that are no landmarks."""
-    rows = np.delete(np.arange(X.shape[0]), drawn.indices)
+def _usual_loss(kernel: Kernel, X: Rows, landmarks: _Landmarks) -> float:
+    """Return what share of k(x, x) is lost, in the mean over rows that are not landmarks."""
+    rows = np.delete(np.arange(X.shape[0]), landmarks.indices)
     if len(rows) < _FEWEST_COMPARED:
         return 1.0
     some = X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]]
-    return float(np.mean(_lost_shares(kernel, some, drawn.features.transform(some))))
+    return float(np.mean(_lost_shares(kernel, some, landmarks.features.transform(some))))
