@@ -235,6 +235,11 @@ class TestInput:
         with pytest.raises(TypeError, match="SimpleNamespace without the attribute kernel_"):
             certify(SimpleNamespace(transform=np.asarray), X_SMALL)
 
+    def test_kernel_that_is_none(self) -> None:
+        sketch = SimpleNamespace(transform=np.asarray, kernel_="rbf")
+        with pytest.raises(TypeError, match="SimpleNamespace without a kernel as kernel_"):
+            certify(sketch, X_SMALL)
+
     def test_something_else(self) -> None:
         with pytest.raises(TypeError, match="sketch is a str"):
             certify("gaussian", X_SMALL)

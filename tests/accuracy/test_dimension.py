@@ -40,6 +40,13 @@ class TestExact:
         assert found.method == "eigenvalues"
         assert "kernel matrix of 70 rows" in found.message
 
+    def test_kernel_by_its_name(self) -> None:
+        X = random_rows("equal", 70, 4, 0)
+        kernel = Gaussian("scale").resolve(X)
+        assert statistical_dimension("rbf", X, 0.1) == statistical_dimension(kernel, X, 0.1)
+        with pytest.raises(ValueError, match="kernel='matern' is unknown"):
+            statistical_dimension("matern", X)
+
     @pytest.mark.parametrize("shape", [(9, 40), (40, 9), (1, 3), (3, 1)])
     def test_features(self, shape: tuple[int, int]) -> None:
         Z = np.random.default_rng(0).normal(size=shape)

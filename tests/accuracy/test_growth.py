@@ -260,7 +260,7 @@ class TestDominance:
         assert sketch.expansion_ == "exact"
         assert sketch.certificate_.for_new_rows
 
-    def test_gaussian_kernel_has_no_heavy_rows(self) -> None:
+    def test_no_row_dominates_a_gaussian_kernel(self) -> None:
         X = with_extremes(600, 0.004, 30.0, 0)
         sketch = LeverageNystroem(Gaussian(0.02), n_components="auto", eps=0.1, random_state=0)
         assert sketch.fit(X).certificate_.for_new_rows

@@ -131,6 +131,15 @@ class TestApproximation:
         assert isinstance(kernel, Gaussian)
         assert kernel.gamma == pytest.approx(expected.gamma, rel=1e-12)
 
+    def test_kernel_by_its_name(self) -> None:
+        by_name, by_object = nystroem("poly").fit(X), nystroem(Polynomial()).fit(X)
+        assert by_name.kernel_ == by_object.kernel_
+        assert_same_bits(by_name.transform(X), by_object.transform(X))
+
+    def test_kernel_parameters_are_parameters(self) -> None:
+        fitted = nystroem(Gaussian(gamma=1.0)).set_params(kernel__gamma=0.25).fit(X)
+        assert fitted.kernel_ == Gaussian(gamma=0.25)
+
     def test_constant_rows_have_a_default_kernel(self) -> None:
         Z = nystroem("gaussian").fit_transform(np.full((30, 2), 3.0))
         np.testing.assert_allclose(Z @ Z.T, np.ones((30, 30)), atol=1e-8)

@@ -19,6 +19,7 @@ from powersketch.accuracy.rows import (
     sample_rows,
 )
 from powersketch.accuracy.spectral import (
+    PRODUCTS,
     SpectralError,
     check_alpha_above_rounding,
     spectral_error,
@@ -30,7 +31,6 @@ from powersketch.parameters import checked_integer, checked_positive, refuse_unl
 from powersketch.random_streams import RandomStreams, seed_from
 
 _FEWEST_PRODUCTS = 2
-PRODUCTS = 32
 # Smaller errors of a diagonal are those of rounding, which differ from machine to machine.
 _ROUNDING = 1e-12
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.accuracy.certificate import PRODUCTS, Certificate, certificate_from
+from powersketch.accuracy.certificate import Certificate, certificate_from
 from powersketch.accuracy.dimension import statistical_dimension, theorem_size
 from powersketch.accuracy.pairs import (
     ExactPairs,
@@ -46,10 +46,8 @@ _ENLARGEMENT = 1.1
 _LARGE_SIZE, _HOPELESS = 4096, 2.0
 # Larger matrices Z with all rows would take gigabytes.
 _LARGEST_SPECTRAL, _FAR_TOO_MANY = 2**14, 4.0
-_TRIAL_ROWS = 1000
 
-Draw = Callable[[int], FittedMap]
-"""From a number of components to a fitted map that has as many."""
+Draw = Callable[[int], FittedMap]  # from a number of components to a map that has as many
 
 
 class OutOfReachError(ValueError):
@@ -158,7 +156,7 @@ def _for_frobenius(
     family: MapFamily, first: FittedMap, rows: DataRows, eps: float, streams: RandomStreams
 ) -> tuple[int | None, int, str]:
     """Return the measured size for these rows, the predicted one, and how they were found."""
-    trial = rows.take(streams.permutation("trial", rows.count)[:_TRIAL_ROWS])
+    trial = rows.take(streams.permutation("trial", rows.count)[:_SEARCH_ROWS])
     exact = ExactPairs.of(first.kernel_, RowSample.of_all(trial))
     error = PairErrors.measure(first, exact).larger(_CONFIDENCE).value
     sizes, size = family.sizes, family.first_size
@@ -203,16 +201,8 @@ def _for_spectrum(
     )
 
     def bound(size: int) -> float:
-        error = spectral_error(
-            family.draw(size),
-            family.rows,
-            alpha,
-            streams.child(f"spectral/{size}"),
-            confidence=confidence,
-            products=PRODUCTS,
-            n_jobs=None,
-        )
-        return error.eps.high
+        sketch, child = family.draw(size), streams.child(f"spectral/{size}")
+        return spectral_error(sketch, family.rows, alpha, child, confidence=confidence).eps.high
 
     # The law is not that of landmarks, of which as many as rows leave no error.
     if predicted > _FAR_TOO_MANY * largest and not family.has_landmarks:

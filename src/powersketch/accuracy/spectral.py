@@ -18,6 +18,7 @@ from powersketch.kernels import Kernel
 from powersketch.linalg import ExtremeEigenvalues, extreme_eigenvalues
 from powersketch.random_streams import RandomStreams
 
+PRODUCTS = 32
 _DENSE_ROWS = 1500
 MOST_WORK = 1e13
 _LOOSE = 2.0
@@ -65,8 +66,8 @@ def spectral_error(
     streams: RandomStreams,
     *,
     confidence: float,
-    products: int,
-    n_jobs: int | None,
+    products: int = PRODUCTS,
+    n_jobs: int | None = None,
 ) -> SpectralError:
     """Return the spectral error by the best method that the number of rows allows."""
     if rows.count <= _DENSE_ROWS:
