@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersketch.arrays import Float64, Rows, slices
 from powersketch.exceptions import warn_user
 from powersketch.execution import interruptible, thread_count
-from powersketch.kernel_systems.approximation import Approximation
+from powersketch.kernel_systems.approximations import Approximation
 from powersketch.kernels import Kernel
 from powersketch.linalg import LowRankInverse
 from powersketch.nystroem import LANDMARKS as ROW_LANDMARKS
