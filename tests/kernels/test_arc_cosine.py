@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 
-from powersketch.kernels import ArcCosine, kappa_0, kappa_1, kappa_2
+from powersketch.kernels import ArcCosine
+from powersketch.kernels.arc_cosine import kappa_0, kappa_1, kappa_2
 from tests.kernels.kernel_cases import assert_frozen, assert_refused, points
 
 KAPPAS: list[Callable[[Any], NDArray[np.float64]]] = [kappa_0, kappa_1, kappa_2]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from powersketch.kernels import DotProduct, Gaussian, Kernel, NeuralTangent
-from powersketch.kernels import kernel as kernel_module
+from powersketch.kernels import rows as rows_module
 from tests.kernels.kernel_cases import (
     KERNELS,
     SPARSE_FORMATS,
@@ -38,7 +38,7 @@ NUMERIC = [kernel for kernel in KERNELS if not isinstance(kernel, DotProduct)]
 @pytest.fixture(scope="class")
 def small_tiles() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_module, "_EDGE", EDGE)
+        patch.setattr(rows_module, "_EDGE", EDGE)
         yield
 
 

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from powersketch.kernels import ArcCosine, NeuralTangent
 from powersketch.kernels.series import (
     PowerSeries,
-    arc_cosine_series,
     callable_series,
-    neural_tangent_series,
 )
-from powersketch.kernels.series.neural import _cached_table
-from powersketch.kernels.series.positive import PositiveSeries
+from powersketch.kernels.series.layers import PositiveSeries, _cached_table
+from tests.kernels.kernel_cases import arc_cosine_series, neural_tangent_series
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620900")
 UNIT = 2.0**-53

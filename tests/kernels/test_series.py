@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from powersketch.kernels.dot_product import as_power_series
 from powersketch.kernels.series import (
     NAMED_SERIES,
     CoefficientSeries,
     PowerSeries,
-    arc_cosine_series,
-    as_power_series,
     callable_series,
     exponential_series,
-    neural_tangent_series,
 )
+from tests.kernels.kernel_cases import arc_cosine_series, neural_tangent_series
 
 SERIES: list[PowerSeries] = [
     *NAMED_SERIES.values(),
