@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from powersketch.arrays import Float64, Rows
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.kernels.kernel import Kernel, Preparation
+from powersketch.kernels.kernel import Kernel, Preparation, Prepared
 from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
 from powersketch.kernels.series import (
     NAMED_SERIES,
@@ -126,7 +126,7 @@ class DotProduct(Kernel):
         roundings = max(np.finfo(X.dtype).eps, np.finfo(Y.dtype).eps)
         return partial(self._checked_rows, tolerance=_TOLERANCE_IN_ROUNDINGS * float(roundings))
 
-    def _checked_rows(self, block: Rows, tolerance: float) -> tuple[Rows, Float64]:
+    def _checked_rows(self, block: Rows, tolerance: float) -> Prepared:
         norms = squared_norms(block)
         series = None if self._unscaled is None else self.power_series()
         if series is not None and not series.contains(norms, tolerance):

@@ -9,7 +9,7 @@ import numpy as np
 
 from powersketch.arrays import Float64, Real, Rows, is_sparse
 from powersketch.exceptions import InputError
-from powersketch.kernels.kernel import Kernel, Preparation
+from powersketch.kernels.kernel import Kernel, Preparation, Prepared
 from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
 from powersketch.kernels.rows import inner_products, squared_distances_of_pairs
 from powersketch.kernels.series import PowerSeries, exponential_series
@@ -79,15 +79,13 @@ class Gaussian(Kernel):
             return super()._preparation(X, Y)
         centre = median_row(X)
 
-        def shifted(block: Rows) -> tuple[Rows, Float64]:
+        def shifted(block: Rows) -> Prepared:
             differences = block - centre
             return differences, squared_norms(differences)
 
         return shifted
 
-    def _tile(
-        self, left: tuple[Rows, Float64], right: tuple[Rows, Float64], dtype: np.dtype[Any]
-    ) -> Real:
+    def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         tile = super()._tile(left, right, dtype)
         far = [np.flatnonzero(self._gamma * sizes > _FAR) for _, sizes in (left, right)]
         if len(far[0]) and len(far[1]):

@@ -33,8 +33,10 @@ from powersketch.parameters import checked_integer
 from powersketch.routines import squared_norms
 from powersketch.validation import sound_array
 
-# From float64 rows to the rows whose inner products the kernel is computed from, and their sizes.
-Preparation: TypeAlias = Callable[[Rows], tuple[Rows, Float64]]
+# The rows whose inner products the kernel is computed from, and their sizes.
+Prepared: TypeAlias = tuple[Rows, Float64]
+# From rows in float64.
+Preparation: TypeAlias = Callable[[Rows], Prepared]
 
 # Inner products that are given are turned into values so many at a time: 2 MiB.
 _ENTRIES_OF_TILE = 2**18
@@ -52,8 +54,7 @@ class Kernel(KernelParameters, ABC):
     those of its constructor and kept in attributes of the same names; one called `gamma` may be
     the name of a rule (:meth:`resolve`).
 
-    A subclass of your own can stand wherever no sketch of it is needed; with :meth:`power_series`
-    it can say what its power series is.
+    A subclass of your own works wherever no sketch of it is needed.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class Kernel(KernelParameters, ABC):
         threads = thread_count(n_jobs)
         kind = np.result_type(X.dtype, other.dtype) if dtype is None else checked_dtype(dtype)
         values = np.empty((X.shape[0], other.shape[0]), kind)
-        for rows, columns, tile in self._tiles(X, other, kind, threads=threads):
+        for rows, columns, tile in self._tiles(X, other, kind, threads):
             if other is X and rows == columns:
                 mirror_lower_triangle(tile)
             elif other is X:
@@ -208,7 +209,7 @@ class Kernel(KernelParameters, ABC):
             block_rows = checked_integer("block_rows", block_rows, 1)
         threads = thread_count(n_jobs)
         sums = np.zeros((X.shape[0], *V.shape[1:]))
-        tiles = self._tiles(X, other, sums.dtype, block_rows=block_rows, threads=threads)
+        tiles = self._tiles(X, other, sums.dtype, threads, block_rows)
         # Closed in any case: it holds threads, for as long as the traceback of an interrupt lives.
         with np.errstate(over="ignore", invalid="ignore"), closing(tiles):
             for rows, columns, tile in tiles:
@@ -312,7 +313,7 @@ class Kernel(KernelParameters, ABC):
         """Return the power series of the kernel."""
         raise InputTypeError(
             f"{type(self).__name__} does not say what its power series is; allowed are the "
-            "kernels of powersketch.kernels, and own ones with a method power_series: add it."
+            "kernels of powersketch.kernels: use one of them, or define its power_series()."
         )
 
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
@@ -353,13 +354,7 @@ class Kernel(KernelParameters, ABC):
         )
 
     def _tiles(
-        self,
-        X: Rows,
-        Y: Rows,
-        dtype: np.dtype[Any],
-        *,
-        block_rows: int | None = None,
-        threads: int = 1,
+        self, X: Rows, Y: Rows, dtype: np.dtype[Any], threads: int, block_rows: int | None = None
     ) -> Generator[tuple[slice, slice, Real], None, None]:
         """Yield rows, columns and entries of tiles; where Y is X, only on and below the diagonal.
 
@@ -367,7 +362,7 @@ class Kernel(KernelParameters, ABC):
         """
         prepare = self._preparation(X, Y)
 
-        def places() -> Iterator[tuple[slice, slice, tuple[Rows, Float64]]]:
+        def places() -> Iterator[tuple[slice, slice, Prepared]]:
             for columns in slices(Y.shape[0], tile_edge(Y)):
                 with np.errstate(over="ignore", invalid="ignore"):
                     right = prepare(float64_block(Y, columns))
@@ -375,24 +370,20 @@ class Kernel(KernelParameters, ABC):
                 for rows in tile_rows(columns, X.shape[0], edge, symmetric=Y is X):
                     yield rows, columns, right
 
-        def computed(
-            place: tuple[slice, slice, tuple[Rows, Float64]],
-        ) -> tuple[slice, slice, Real]:
+        def computed(place: tuple[slice, slice, Prepared]) -> tuple[slice, slice, Real]:
             rows, columns, right = place
             with np.errstate(over="ignore", invalid="ignore"):
                 left = prepare(float64_block(X, rows))
                 tile = self._tile(left, right, dtype)
                 if Y is X and rows.start < columns.stop:
                     diagonal = self._checked_diagonal(left[1], tile.dtype)
-                    places = np.arange(diagonal.size)
-                    tile[places, places + rows.start - columns.start] = diagonal
+                    indices = np.arange(diagonal.size)
+                    tile[indices, indices + rows.start - columns.start] = diagonal
             return rows, columns, tile
 
         return ordered_map(computed, places(), threads)
 
-    def _tile(
-        self, left: tuple[Rows, Float64], right: tuple[Rows, Float64], dtype: np.dtype[Any]
-    ) -> Real:
+    def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         return self._rounded_values(self._products(left[0], right[0]), left[1], right[1], dtype)
 
     def _rounded_values(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from powersketch.arrays import Float64, Rows
 from powersketch.kernels.arc_cosine import CosineKernel, kappa_0, kappas_0_and_1
-from powersketch.kernels.kernel import Preparation
+from powersketch.kernels.kernel import Preparation, Prepared
 from powersketch.kernels.rows import appended, normalised, scaled_rows
 from powersketch.kernels.series import PowerSeries
 from powersketch.kernels.series.layers import (
@@ -153,7 +153,7 @@ class NeuralTangent(CosineKernel):
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         return self._first_layer
 
-    def _first_layer(self, block: Rows) -> tuple[Rows, Float64]:
+    def _first_layer(self, block: Rows) -> Prepared:
         """Return the rows (√(w/2) x, √b), scaled to norm one, and their norms √S(x, x)."""
         units, norms = normalised(block)
         layer = self._layer(norms)
