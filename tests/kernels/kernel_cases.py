@@ -52,7 +52,17 @@ SPARSE_FORMATS: list[Callable[[Any], Any]] = [
     sparse.bsr_array,
 ]
 
+# One for every way to prepare rows and to compute tiles; formulas do not matter to these.
+TILES: list[Kernel] = [
+    Polynomial(degree=7, gamma=0.1, coef0=0.3),
+    DotProduct(),
+    Gaussian(),
+    ArcCosine(order=0, depth=3),
+    NeuralTangent(depth=3, weight_variance=1.7, bias_variance=0.2),
+]
+
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+each_tiling = pytest.mark.parametrize("kernel", TILES, ids=repr)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 sizes = st.integers(min_value=1, max_value=40)
 

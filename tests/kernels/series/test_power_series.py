@@ -101,7 +101,7 @@ class TestEverySeries:
     def test_tail_bound_is_not_below_the_terms_that_follow(self, series: PowerSeries) -> None:
         for t in arguments(series):
             long = summed(series, 300, t)
-            for degree in (0, 1, 2, 3, 7, 8, 20, 50, 120, 299):
+            for degree in (0, 1, 2, 7, 50, 299):
                 following = long - summed(series, degree, t)
                 # Coefficients are rounded to nearest, so that their sum may be a little too large.
                 bound = Fraction(series.tail_bound(degree, t))
@@ -110,7 +110,7 @@ class TestEverySeries:
     @all_series
     def test_tail_bound_does_not_grow(self, series: PowerSeries) -> None:
         for t in arguments(series):
-            bounds = [series.tail_bound(degree, t) for degree in range(0, 200, 3)]
+            bounds = [series.tail_bound(degree, t) for degree in range(0, 200, 11)]
             assert bounds == sorted(bounds, reverse=True)
             assert bounds[-1] >= 0.0
 
