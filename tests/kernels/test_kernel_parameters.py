@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 
+from powersketch import LeverageNystroem
 from powersketch.kernels import DotProduct, Gaussian, Kernel, Polynomial, as_kernel, resolved_gamma
 from tests.kernels.kernel_cases import KERNELS, each_dtype, each_kernel, points
 
@@ -71,7 +72,7 @@ class TestRules:
         number = resolved_gamma(rule, X)
         assert type(resolved) is type(kernel)
         assert resolved.get_params() == kernel.get_params() | {"gamma": number}
-        assert resolved.resolve(X) is resolved
+        assert repr(resolved.resolve(X)) == repr(resolved)
         for values in (
             lambda: kernel(X),
             lambda: kernel.product(X, X[:, 0]),
@@ -168,6 +169,14 @@ class TestParameters:
     def test_names_of_parameters(self) -> None:
         for kernel in KERNELS:
             assert all(f"{name}=" in repr(kernel) for name in kernel.get_params(deep=False))
+
+    def test_what_is_fitted_does_not_change(self) -> None:
+        X = points(20)
+        nystroem = LeverageNystroem(Gaussian(), n_components=5, random_state=0).fit(X)
+        before = nystroem.transform(X)
+        nystroem.set_params(kernel__gamma=3.0)
+        np.testing.assert_array_equal(nystroem.transform(X), before)
+        assert nystroem.kernel_ == Gaussian()
 
     def test_searched_over_inside_an_estimator(self) -> None:
         X = np.random.default_rng(0).uniform(-1.0, 1.0, (80, 2))

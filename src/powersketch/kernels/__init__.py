@@ -58,7 +58,7 @@ def as_kernel(kernel: Kernel | str, X: MatrixLike | None = None, **params: Any) 
     Returns
     -------
     Kernel
-        The object itself if it is a kernel with nothing to resolve.
+        The object itself, or with X a new kernel that has numbers for all parameters.
 
     Raises
     ------

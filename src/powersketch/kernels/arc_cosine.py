@@ -153,9 +153,10 @@ class ArcCosine(CosineKernel):
         return scale * self._correlations(cosines, self.depth)
 
     def _products(self, left: Rows, right: Rows) -> Float64:
-        """Return the cosines; for order 0, ±(1 + angle / π) where the angle is next to nothing.
+        """Return the cosines; for order 0, ±(1 + angle / π) where the angle is close to zero.
 
-        The cosine of an angle of 1e-8 is one, and further layers take roots of what is lost.
+        In float64 the cosine of an angle of 1e-8 is one, and further layers would magnify the
+        error by taking roots.
         """
         if self.order > 0:
             return super()._products(left, right)
@@ -192,7 +193,7 @@ class ArcCosine(CosineKernel):
         return scales
 
     def _correlations(self, cosines: ArrayLike, layers: int) -> Float64:
-        """Return the cosine of two rows after so many layers."""
+        """Return the cosine of two rows after this many layers."""
         kappa, peak = _KAPPAS[self.order], _PEAKS[self.order]
         for _ in range(layers):
             cosines = kappa(cosines) / peak

@@ -38,7 +38,7 @@ Prepared: TypeAlias = tuple[Rows, Float64]
 # From rows in float64.
 Preparation: TypeAlias = Callable[[Rows], Prepared]
 
-# Inner products that are given are turned into values so many at a time: 2 MiB.
+# Given inner products are turned into values in blocks of this many, 2 MiB.
 _ENTRIES_OF_TILE = 2**18
 # Functions of many steps run on parts of a tile that stay in cache between the steps.
 _ENTRIES_IN_CACHE = 2**14
@@ -51,10 +51,9 @@ class Kernel(KernelParameters, ABC):
     kernel says how a tile follows from inner products (`_values`, or `_rounded_values` if it is
     compiled), what it is on the diagonal (`_diagonal_values`) and, unless it is a function of
     inner products and squared norms, how rows are prepared (`_preparation`). Its parameters are
-    those of its constructor and kept in attributes of the same names; one called `gamma` may be
-    the name of a rule (:meth:`resolve`).
-
-    A subclass of your own works wherever no sketch of it is needed.
+    those of its constructor, stored in attributes of the same names; one called `gamma` may be
+    the name of a rule (:meth:`resolve`). Your own subclass works wherever no sketch of it is
+    needed.
 
     Examples
     --------
@@ -181,8 +180,8 @@ class Kernel(KernelParameters, ABC):
         Y : {array-like, sparse matrix or array} of shape (m, d), default=None
             None means X; then every entry of the symmetric matrix is computed once only.
         block_rows : int, default=None
-            How many rows of the matrix are worked on at a time, at least 1. None takes a few MiB.
-            Small numbers save memory and cost time; the result differs by rounding errors only.
+            Number of rows of the matrix computed at a time, at least 1. None takes a few MiB.
+            Small numbers save memory and cost time; results differ by rounding errors only.
         n_jobs : int, default=None
             Number of threads: None is 1, -1 all processors.
 
@@ -210,7 +209,7 @@ class Kernel(KernelParameters, ABC):
         threads = thread_count(n_jobs)
         sums = np.zeros((X.shape[0], *V.shape[1:]))
         tiles = self._tiles(X, other, sums.dtype, threads, block_rows)
-        # Closed in any case: it holds threads, for as long as the traceback of an interrupt lives.
+        # Without closing, an interrupt's traceback would keep its threads alive.
         with np.errstate(over="ignore", invalid="ignore"), closing(tiles):
             for rows, columns, tile in tiles:
                 sums[rows] += tile @ V[columns].astype(np.float64, copy=False)
@@ -258,7 +257,7 @@ class Kernel(KernelParameters, ABC):
     ) -> Real:
         """Return all ``k(x_i, y_j)`` from inner products and squared norms of the rows.
 
-        For inner products that are at hand, or that may be less accurate than those of a call.
+        For inner products that are known already, or that may be less accurate.
 
         Parameters
         ----------
@@ -296,17 +295,16 @@ class Kernel(KernelParameters, ABC):
                 f"{sizes[1].shape} squared norms; allowed are (n, m), (n,) and (m,)."
             )
 
-        def computed(rows: slice) -> tuple[slice, Real]:
+        values = np.empty(given.shape, kind)
+
+        def write(rows: slice) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
                 block = given[rows].astype(np.float64)
                 prepared = self._from_squared_norms(block, sizes[0][rows], sizes[1])
-                return rows, self._rounded_values(*prepared, kind)
+                values[rows] = self._rounded_values(*prepared, kind)
 
-        values = np.empty(given.shape, kind)
         step = max(_ENTRIES_OF_TILE // max(given.shape[1], 1), 1)
-        blocks = slices(given.shape[0], step)
-        for rows, entries in ordered_map(computed, blocks, thread_count(n_jobs)):
-            values[rows] = entries
+        list(ordered_map(write, slices(given.shape[0], step), thread_count(n_jobs)))
         return values
 
     def power_series(self) -> PowerSeries:
@@ -356,10 +354,7 @@ class Kernel(KernelParameters, ABC):
     def _tiles(
         self, X: Rows, Y: Rows, dtype: np.dtype[Any], threads: int, block_rows: int | None = None
     ) -> Generator[tuple[slice, slice, Real], None, None]:
-        """Yield rows, columns and entries of tiles; where Y is X, only on and below the diagonal.
-
-        Below it means that the tiles of the columns c…d begin with the rows c…d.
-        """
+        """Yield rows, columns and entries of tiles; if Y is X, only on and below the diagonal."""
         prepare = self._preparation(X, Y)
 
         def places() -> Iterator[tuple[slice, slice, Prepared]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Iterable, Iterator
@@ -25,10 +26,10 @@ Gamma: TypeAlias = Any
 
 _RULES = {
     "scale": ("1 / (n_features * variance of X)", "variance"),
-    "median": ("1 / (median of the squared distances of rows of X)", "median squared distance"),
+    "median": ("1 / (median squared distance of the rows of X)", "median squared distance"),
 }
 _BLOCK_BYTES = 4 << 20
-# The median takes the distances of all pairs of so many rows, fewer where rows are long.
+# The median is over all pairs of this many rows, fewer if rows are long.
 _MOST_ROWS = 256
 _FEWEST_ROWS = 16
 _MOST_ENTRIES = 1 << 25
@@ -44,13 +45,14 @@ class KernelParameters:
         ----------
         X : {array-like, sparse matrix or array} of shape (n, d)
             Finite real numbers. With ``gamma="scale"``, gamma is 1 / (d · variance of X). With
-            ``gamma="median"``, it is one over the median of the squared distances of pairs of
-            different rows, of up to 256 of them.
+            ``gamma="median"``, it is one over the median of all squared distances between
+            different rows, among at most 256 of them.
 
         Returns
         -------
         Kernel
-            The kernel itself if there is nothing to resolve.
+            A new one, which :meth:`set_params` of this one does not change: fitted estimators
+            hold it.
 
         Examples
         --------
@@ -60,7 +62,7 @@ class KernelParameters:
         """
         gamma = getattr(self, "gamma", None)
         if not isinstance(gamma, str):
-            return self
+            return copy.copy(self)
         number = resolved_gamma(gamma, checked_matrix("X", X))
         return type(self)(**(self.get_params() | {"gamma": number}))
 
@@ -70,7 +72,7 @@ class KernelParameters:
         Parameters
         ----------
         deep : bool, default=True
-            Without effect: no parameter has parameters itself.
+            Without effect: no parameter has parameters of its own.
 
         Returns
         -------
@@ -81,7 +83,7 @@ class KernelParameters:
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters in place, all or, if one of them is refused, none.
+        """Change parameters in place: all of them, or none if one is refused.
 
         Parameters
         ----------
@@ -138,9 +140,9 @@ def resolved_gamma(gamma: Gamma, X: Rows) -> float:
     """Return gamma as a number, by its rule from the rows: the same bits on every machine.
 
     With "scale", scikit-learn's rule, it is 1 / (n_features · variance of all entries). With
-    "median" it is one over the median of ‖x − y‖², which no outlier moves, over the pairs of
-    different rows among up to 256 that are evenly spaced. Where all entries or all rows are
-    equal, it is 1.
+    "median" it is one over the median of ‖x − y‖², which a few outliers do not move, over pairs
+    of different rows among at most 256 evenly spaced ones. If all entries or all rows are equal,
+    it is 1.
     """
     if not isinstance(gamma, str):
         return checked_positive("gamma", gamma)
@@ -177,7 +179,7 @@ def _entry_variance(X: Rows) -> float:
     squares = np.concatenate([_squared_deviations(block, mean) for block in _blocks(X)])
     if not math.isfinite(float(squares.sum())):
         return math.inf
-    # The entries that a sparse matrix does not store are zeros, mean away from the mean.
+    # Entries that a sparse matrix does not store are zeros: they deviate by the mean itself.
     absent: int = count - X.nnz if is_sparse(X) else 0
     variance: float = (math.fsum(squares) + absent * mean * mean) / count
     return variance
@@ -193,7 +195,7 @@ def _squared_deviations(block: Rows, mean: float) -> Float64:
 def _median_squared_distance(X: Rows) -> float:
     """Return the lower median of ‖x − y‖² over pairs of different rows.
 
-    It is zero if all rows are equal, and NaN if they only differ by less than float64 can square.
+    It is zero if all rows are equal, and NaN if the squares of all differences underflow.
     """
     fitting = math.isqrt(2 * _MOST_ENTRIES // mean_length(X))
     most = min(max(fitting, _FEWEST_ROWS), _MOST_ROWS, X.shape[0])

@@ -254,7 +254,7 @@ class NeuralTangentSeries(LayeredSeries):
         tangent = float(diagonals[0]) * t
         for share, diagonal in layers:
             slope, image = kappas_0_and_1(t * factor)
-            # So written, the next cosine is exactly one where this one is.
+            # In this form, the next cosine is exactly one where this one is.
             t = (1.0 - share * (1.0 - image)) * factor
             tangent = (diagonal * t + gain * slope * tangent) * factor
         if self.train_output:

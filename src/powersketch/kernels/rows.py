@@ -17,8 +17,8 @@ from powersketch.validation import REAL_ROWS, sound_array
 
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
-# A tile takes 2 MiB, the rows it comes from take at most 32 MiB each, but for the longest rows.
-# Not a power of two, for the sake of the cache: tiles are written transposed, too.
+# A tile takes 2 MiB; the rows it comes from at most 32 MiB on each side, unless they are very long.
+# A power of two would make columns of tiles, which are written transposed, share cache lines.
 _EDGE = 500
 _EDGE_OF_LONG_ROWS = 32
 _BYTES_OF_ROWS = 32 << 20
@@ -77,7 +77,7 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def rounded_sums(sums: Float64, dtype: np.dtype[Any]) -> Real:
-    """Return sums of products with a kernel matrix in the dtype, or say that it is too small."""
+    """Return products of a kernel matrix and vectors in this dtype, or say that they overflow."""
     rounded = sums.astype(dtype, copy=False)
     if not np.isfinite(rounded).all():
         raise InputError(
@@ -103,7 +103,7 @@ def tile_edge(X: Rows) -> int:
 def tile_rows(columns: slice, count: int, edge: int, *, symmetric: bool) -> Iterator[slice]:
     """Yield the rows of all tiles of some columns.
 
-    Of a symmetric matrix, only those of the same numbers as the columns, then those that follow.
+    Of a symmetric matrix, these are the diagonal tiles first, then those below; none above.
     """
     parts = [(columns.start, columns.stop), (columns.stop, count)] if symmetric else [(0, count)]
     for start, stop in parts:
@@ -172,8 +172,8 @@ def normalised(block: Rows) -> tuple[Rows, Float64]:
     largest = abs(block).max(axis=1)
     if is_sparse(block):
         largest = largest.toarray().reshape(-1)
-    # A power of two changes no digit, and near one no square over- or underflows. For the
-    # smallest rows 2^1023 has to do, as larger powers overflow.
+    # A power of two changes no digit, and near one no square over- or underflows. Powers above
+    # 2^1023, which the smallest rows would need, overflow themselves.
     exponents = np.maximum(np.frexp(largest)[1], -1023)
     near_one = scaled_rows(block, np.ldexp(1.0, -exponents))
     norms = np.sqrt(squared_norms(near_one))
@@ -207,9 +207,9 @@ def _squared_distances(left: Rows, right: Rows) -> Float64:
 def _pairs(
     wanted: NDArray[np.bool_], left: Rows, right: Rows
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield rows and columns of wanted pairs, so few that their rows fit into cache."""
+    """Yield rows and columns of wanted pairs, in parts whose rows fit into cache."""
     rows, columns = np.nonzero(wanted)
-    # Where one of the two is dense, a row of the other one becomes as long.
+    # If only one side is dense, the rows of the other are made dense, too.
     length = max(mean_length(left), mean_length(right))
     step = max(_ENTRIES_IN_CACHE // length, 1)
     for pairs in slices(rows.size, step):
