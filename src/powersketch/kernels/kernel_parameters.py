@@ -150,27 +150,26 @@ def resolved_gamma(gamma: Gamma, X: Rows) -> float:
     if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    if gamma == "median":
-        size = spread = _median_squared_distance(X)
-    else:
-        spread = _entry_variance(X)
-        size = X.shape[1] * spread
-        if spread == 0.0 and X.min() != X.max():
-            size = math.nan
+    with np.errstate(over="ignore"):
+        spread = _median_squared_distance(X) if gamma == "median" else _entry_variance(X)
+    size = spread if gamma == "median" else X.shape[1] * spread
     if size == 0.0:
         return 1.0
     inverse = 1.0 / size
     if not (math.isfinite(inverse) and inverse > 0.0):
-        formula, name = _RULES[gamma]
+        (formula, name), shown = _RULES[gamma], 0.0 if math.isnan(spread) else spread
         raise InputError(
-            f"gamma={gamma!r} is {formula}, and these rows have a {name} of {spread:.3g}, whose "
+            f"gamma={gamma!r} is {formula}, and these rows have a {name} of {shown:.3g}, whose "
             "inverse float64 cannot hold: scale the columns of X, or give gamma as a number."
         )
     return inverse
 
 
 def _entry_variance(X: Rows) -> float:
-    """Return the variance of all entries of X in two passes; infinity if it exceeds float64."""
+    """Return the variance of all entries of X in two passes.
+
+    It is infinite if it exceeds float64, and NaN if the squares of all deviations underflow.
+    """
     ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]
     sums = np.concatenate([row_moments(block, ones)[1] for block in _blocks(X)])
     if not math.isfinite(float(np.abs(sums).sum())):
@@ -182,7 +181,7 @@ def _entry_variance(X: Rows) -> float:
     # Entries that a sparse matrix does not store are zeros: they deviate by the mean itself.
     absent: int = count - X.nnz if is_sparse(X) else 0
     variance: float = (math.fsum(squares) + absent * mean * mean) / count
-    return variance
+    return math.nan if variance == 0.0 and X.min() != X.max() else variance
 
 
 def _squared_deviations(block: Rows, mean: float) -> Float64:
@@ -201,9 +200,8 @@ def _median_squared_distance(X: Rows) -> float:
     most = min(max(fitting, _FEWEST_ROWS), _MOST_ROWS, X.shape[0])
     sample = X[np.linspace(0, X.shape[0] - 1, most).astype(np.int64)].astype(np.float64)
     wanted = np.triu(np.ones((most, most), dtype=bool), 1)
-    with np.errstate(over="ignore"):
-        pairs = squared_distances_of_pairs(sample, sample, wanted)
-        distances = np.concatenate([np.zeros(1), *(part for _, _, part in pairs)])
+    pairs = squared_distances_of_pairs(sample, sample, wanted)
+    distances = np.concatenate([np.zeros(1), *(part for _, _, part in pairs)])
     apart = distances[distances > 0.0]
     if not apart.size:
         differences = sample - sample[np.zeros(most, dtype=np.int64)]
