@@ -13,12 +13,7 @@ from powersketch.arrays import Float64, Rows
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.kernel import Kernel, Preparation, Prepared
 from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
-from powersketch.kernels.series import (
-    NAMED_SERIES,
-    CoefficientSeries,
-    PowerSeries,
-    callable_series,
-)
+from powersketch.kernels.series import NAMED_SERIES, CoefficientSeries, PowerSeries, callable_series
 from powersketch.kernels.series.closed_forms import RescaledSeries
 from powersketch.kernels.series.contour import values_of
 from powersketch.routines import squared_norms

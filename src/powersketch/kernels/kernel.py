@@ -102,12 +102,7 @@ class Kernel(KernelParameters, ABC):
         Returns
         -------
         ndarray of shape (n, m)
-            The matrix.
-
-        Raises
-        ------
-        ValueError
-            Where an entry is too large for the dtype of the result.
+            The matrix. A ValueError says that an entry is too large for its dtype, here and below.
 
         Examples
         --------
@@ -140,11 +135,6 @@ class Kernel(KernelParameters, ABC):
         ndarray of shape (n,)
             float32 where X is float32, otherwise float64.
 
-        Raises
-        ------
-        ValueError
-            Where an entry is too large for the dtype of the result.
-
         Examples
         --------
         >>> from powersketch.kernels import Polynomial
@@ -171,6 +161,8 @@ class Kernel(KernelParameters, ABC):
     ) -> Real:
         """Return ``k(X, Y) @ V`` without ever holding the matrix.
 
+        Tiles of the matrix are computed in float64, multiplied and forgotten.
+
         Parameters
         ----------
         X : {array-like, sparse matrix or array} of shape (n, d)
@@ -188,12 +180,7 @@ class Kernel(KernelParameters, ABC):
         Returns
         -------
         ndarray of shape (n,) or (n, t)
-            float32 where X, Y and V are all float32, otherwise float64. Sums are taken in float64.
-
-        Raises
-        ------
-        ValueError
-            Where an entry of the matrix or of the result is too large for its dtype.
+            float32 where X, Y and V are all float32, otherwise float64.
 
         Examples
         --------
@@ -274,11 +261,6 @@ class Kernel(KernelParameters, ABC):
         -------
         ndarray of shape (n, m)
             float32 where the products are float32, otherwise float64; computed in float64.
-
-        Raises
-        ------
-        ValueError
-            Where an entry is too large for the dtype of the result.
 
         Examples
         --------

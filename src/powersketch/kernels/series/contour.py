@@ -65,17 +65,9 @@ class ContourSeries(InfiniteSeries):
         return f"callable_series({_name(self.function)}, radius={self.radius!r})"
 
     def coefficient_error(self, degree: int) -> Float64:
-        r"""Return the errors of :math:`C_l R^l` for :math:`l \le q`, R being the radius.
+        """Return the absolute errors of C_l R^l up to a degree, R being the radius.
 
-        Parameters
-        ----------
-        degree : int
-            The last index q, at least 0.
-
-        Returns
-        -------
-        ndarray of shape (degree + 1,)
-            Absolute errors; the value at R is what to compare them with.
+        The value at R is what to compare them with.
         """
         degree = checked_integer("degree", degree, lowest=0)
         return self.noise * _powers(self.radius / self.circle, degree + 1)
