@@ -35,8 +35,9 @@ from powersketch.feature_maps.expansions.series import (
     landmark_features,
 )
 from powersketch.kernels import Gaussian, Polynomial
-from powersketch.kernels.series import NAMED_SERIES, neural_tangent_series
+from powersketch.kernels.series import NAMED_SERIES
 from tests.feature_maps.cases import digits, squared_lengths, uncentred, unit_rows
+from tests.kernels.kernel_cases import neural_tangent_series
 
 Array = NDArray[Any]
 
