@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 from powersketch.powers import Slice, TensorSketchPowers
-from powersketch.routines import TensorSketchSpec, make_tensor_sketch
-from powersketch.sketches.scatter import hashed_table
+from powersketch.routines import TensorSketchSpec, hashed_table, make_tensor_sketch
 from tests.powers.sketching import COLUMNS, draw, dtypes, features, points, unscaled
 
 SIZE = 24

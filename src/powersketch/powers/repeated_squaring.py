@@ -13,10 +13,10 @@ from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, padded_le
 from powersketch.powers.methods import FormatCache, PowerOptions, ShiftedRows, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
-from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, PairSketch, TensorSRHT
+from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, TensorSRHT
 
 
-def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
+def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
     """Return Z(S, T, X) of Definition 4.2 of [SWYZ21], line by line, for any T and S.
 
     This is the specification; :class:`PowerSketch` computes the same in a fused chain.
