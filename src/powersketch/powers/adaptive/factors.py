@@ -1,68 +1,68 @@
 """Factors V_k of (K + λI)⁻¹ ∘ G^∘(q − k), from which tuples are drawn by ridge leverage scores.
 
 Rows are those of X (n × d), G = X Xᵀ and K = G^∘q. Nothing here has to be accurate: a poor factor
-costs variance, never bias.
+costs variance, never bias. But other bits would mean other draws, and LAPACK's bits depend on the
+machine and its number of threads: the factorisations here, of matrices of a few hundred rows, have
+a fixed order of operations.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Rows, is_sparse, padded_length
-from powersketch.powers.fixed_order_algebra import (
-    cholesky,
-    gram,
-    inverse_of_triangular,
-    shifted,
-)
+from powersketch.arrays import Float64, Rows, is_sparse, padded_length, slices
 from powersketch.powers.methods import PowerOptions, ShiftedRows, Slice
 from powersketch.powers.repeated_squaring import PowerSketch
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 from powersketch.random_streams import RandomStreams
 
-Float64: TypeAlias = NDArray[np.float64]
-
-MOST_HALVINGS = 40  # from the trace of K downwards
+MOST_HALVINGS = 40  # of λ, from the trace of K downwards
 _DENSE_ENTRIES = 1 << 19  # of sparse rows made dense at a time
 _POWER_SIZE = 64  # features of each sketched power G^∘r
 _FIRST_LEVEL = 8  # times as many probes where all tuples begin alike, which costs next to nothing
 
 
-@dataclass(frozen=True)
-class Goal:
-    """How far λ is lowered: to `ridge`, or until the statistical dimension reaches `dimension`."""
+def exact_factors(X: Rows, degree: int, dimension: float) -> list[Float64]:
+    """Return Cholesky factors of the matrices themselves: n columns each, O(n²d + degree · n³).
 
-    ridge: float | None
-    dimension: float
-
-
-def exact_factors(X: Rows, degree: int, goal: Goal) -> list[Float64]:
-    """Return Cholesky factors of the matrices themselves: n columns each, O(n²d + degree · n³)."""
-    G = gram_of_rows(X)
+    The trace of K is halved until, as λ, it gives the statistical dimension.
+    """
+    G = _gram_of_rows(X)
     powers = [np.ones_like(G)]
     for _ in range(degree):
         powers.append(powers[-1] * G)
     K = powers.pop()
-    inverse = _inverse(K, _ridge(K, goal))
+    inner = _inverse_root(K, _ridge(K, dimension))
+    inverse = gram(inner.T)
     return [cholesky(inverse * power) for power in reversed(powers)]
 
 
-def gram_of_rows(X: Rows) -> Float64:
+def _gram_of_rows(X: Rows) -> Float64:
     """Return X Xᵀ."""
     if not is_sparse(X):
         return gram(X)
     products = np.empty((X.shape[0], X.shape[0]))
-    step = max(_DENSE_ENTRIES // X.shape[1], 1)
-    for start in range(0, X.shape[0], step):
-        part = slice(start, start + step)
+    for part in slices(X.shape[0], max(_DENSE_ENTRIES // X.shape[1], 1)):
         products[:, part] = routines.product(X, np.ascontiguousarray(X[part].toarray().T))
     return products
+
+
+def _ridge(K: Float64, dimension: float) -> float:
+    """Return the first halving of the trace with at least this statistical dimension."""
+    trace = float(np.cumsum(K.diagonal())[-1])
+    few, many = 0, MOST_HALVINGS
+    while few < many:
+        middle = (few + many) // 2
+        ridge = math.ldexp(trace, -middle)
+        if _dimension(_inverse_root(K, ridge), ridge) < dimension:
+            few = middle + 1
+        else:
+            many = middle
+    return math.ldexp(trace, -many)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +78,12 @@ class SketchedInverse:
         """Factor the smaller of the matrices W Wᵀ and Wᵀ W + λI first."""
         if features.shape[1] > features.shape[0]:
             features = cholesky(gram(features))
-        square = shifted(gram(features.T), ridge)
-        return cls(features, ridge, inverse_of_triangular(cholesky(square)))
+        return cls(features, ridge, _inverse_root(gram(features.T), ridge))
 
     @property
     def dimension(self) -> float:
-        """The statistical dimension of W Wᵀ: its size minus λ times the trace of the inverse."""
-        traces = routines.squared_norms(self.inner)
-        return float(len(traces) - self.ridge * np.cumsum(traces)[-1])
+        """The statistical dimension of W Wᵀ."""
+        return _dimension(self.inner, self.ridge)
 
     def probes(self, streams: RandomStreams, width: int) -> Float64:
         """Return independent normal columns whose covariance is the inverse.
@@ -107,8 +105,8 @@ class SketchedInverse:
 class SketchedPowers:
     """Features whose inner products stand for G^∘r, for every r below a degree.
 
-    All degrees come from one chain with one T and one S, as projections that are partially
-    correlated suffice [WZ22]: what they cost is accuracy, which only the variance feels.
+    All degrees come from one chain with one T and one S, as partially correlated projections
+    suffice [WZ22]: what they cost is accuracy, on which only the variance depends.
     """
 
     blocks: Float64
@@ -123,10 +121,9 @@ class SketchedPowers:
             outputs = {r: Slice(0, size, (r - 1) * size) for r in degrees}
             options = PowerOptions(padded_length(2 * size), "osnap", preserve_norms=True)
             sketch = PowerSketch.draw(streams, X.shape[1], outputs, options)
-            squares = routines.squared_norms(X)
-            norms = ascending_powers(Scaled.of(np.sqrt(squares)), list(degrees))
-            scales = {r: norm.to_float() for r, norm in zip(degrees, norms, strict=True)}
-            columns = np.stack([scales[r] for r in sketch.degrees], axis=1)
+            lengths = Scaled.of(np.sqrt(routines.squared_norms(X)))
+            norms = ascending_powers(lengths, degrees).to_float()
+            columns = np.stack([norms[r - 1] for r in sketch.degrees], axis=1)
             sketch.write(ShiftedRows(X, np.ones(X.shape[0])), columns, out, 1)
         return cls(out, degree)
 
@@ -145,35 +142,52 @@ def sketched_factors(
     """Return V_k = (probes of G^∘(q − k)) ∘ (probes of the inverse)."""
     factors = []
     for level in range(powers.degree):
-        own = streams.child(f"level {level}")
+        branch = streams.child(f"level {level}")
         probes = width * _FIRST_LEVEL if level == 0 else width
-        rest = powers.probes(own, powers.degree - 1 - level, probes)
-        factors.append(rest * inverse.probes(own, probes))
+        rest = powers.probes(branch, powers.degree - 1 - level, probes)
+        factors.append(rest * inverse.probes(branch, probes))
     return factors
 
 
-def _ridge(K: Float64, goal: Goal) -> float:
-    """Return the ridge in use: the one given, or the first halving of the trace that suffices."""
-    trace = float(np.cumsum(K.diagonal())[-1])
-    if goal.ridge is not None:
-        return max(goal.ridge, math.ldexp(trace, -MOST_HALVINGS))
-    few, many = 0, MOST_HALVINGS
-    while few < many:
-        middle = (few + many) // 2
-        if _dimension(K, math.ldexp(trace, -middle)) < goal.dimension:
-            few = middle + 1
-        else:
-            many = middle
-    return math.ldexp(trace, -many)
+def gram(A: Float64) -> Float64:
+    """Return A Aᵀ, symmetric to the bit."""
+    return routines.product(np.ascontiguousarray(A), np.ascontiguousarray(A.T))
 
 
-def _dimension(K: Float64, ridge: float) -> float:
-    """Return tr K (K + λI)⁻¹."""
-    inner = inverse_of_triangular(cholesky(shifted(K, ridge)))
-    squares = routines.squared_norms(inner)
-    return float(len(K) - ridge * np.cumsum(squares)[-1])
+def cholesky(A: Float64) -> Float64:
+    """Return a lower triangular L with L Lᵀ = A, for a positive semidefinite A.
+
+    A direction in which nothing but rounding errors is left gets a column of zeros.
+    """
+    rest, factor = A.copy(), np.zeros_like(A)
+    smallest = A.shape[0] * np.finfo(np.float64).eps * A.diagonal()
+    for j in range(A.shape[0]):
+        pivot = rest[j, j]
+        if pivot <= smallest[j]:
+            continue
+        column = rest[j:, j] / np.sqrt(pivot)
+        factor[j:, j] = column
+        rest[j + 1 :, j + 1 :] -= column[1:, None] * column[1:]
+    return factor
 
 
-def _inverse(K: Float64, ridge: float) -> Float64:
-    inner = inverse_of_triangular(cholesky(shifted(K, ridge)))
-    return gram(inner.T)
+def inverse_of_triangular(L: Float64) -> Float64:
+    """Return L⁻¹ for a lower triangular L without zeros on its diagonal."""
+    inverse = np.eye(L.shape[0])
+    for j in range(L.shape[0]):
+        inverse[j, : j + 1] /= L[j, j]
+        inverse[j + 1 :, : j + 1] -= L[j + 1 :, j, None] * inverse[j, : j + 1]
+    return inverse
+
+
+def _inverse_root(A: Float64, ridge: float) -> Float64:
+    """Return L⁻¹ for L Lᵀ = A + ridge · I."""
+    shifted = A.copy()
+    np.fill_diagonal(shifted, shifted.diagonal() + ridge)
+    return inverse_of_triangular(cholesky(shifted))
+
+
+def _dimension(inner: Float64, ridge: float) -> float:
+    """Return tr A (A + λI)⁻¹, the number of rows minus λ times the trace of the inverse."""
+    traces = routines.squared_norms(inner)
+    return float(len(traces) - ridge * np.cumsum(traces)[-1])
