@@ -11,7 +11,7 @@ from timing import best_seconds
 
 from powersketch import PolynomialSketch
 from powersketch.powers import PowerOptions, ShiftedRows, Slice, TreeSketch
-from powersketch.powers.tree_steps import halves, level
+from powersketch.powers.tree import halves, level
 from powersketch.random_streams import RandomStreams
 
 TREE_ROWS, TREE_COLUMNS = 1024, 784
