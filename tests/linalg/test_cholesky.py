@@ -1,0 +1,65 @@
+"""LAPACK's Cholesky factorisation in place."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from powersketch.linalg import cholesky_in_place
+
+
+def positive_definite(size: int, dtype: Any = np.float64) -> NDArray[Any]:
+    factor = np.random.default_rng(size).normal(size=(size, size + 5))
+    return (factor @ factor.T).astype(dtype)
+
+
+@pytest.mark.parametrize("size", [1, 2, 65, 700])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_writes_the_lower_factor_and_leaves_the_rest(size: int, dtype: Any) -> None:
+    matrix = positive_definite(size, dtype)
+    before = matrix.copy()
+    assert cholesky_in_place(matrix)
+    factor = np.tril(matrix).astype(np.float64)
+    scale = float(np.abs(before).max())
+    tolerance = 1e3 * float(np.finfo(dtype).eps) * scale
+    np.testing.assert_allclose(factor @ factor.T, before, rtol=0, atol=tolerance)
+    np.testing.assert_array_equal(np.triu(matrix, 1), np.triu(before, 1))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_says_what_has_no_factor(dtype: Any) -> None:
+    indefinite = positive_definite(40, dtype)
+    indefinite[17, 17] = -1.0
+    assert not cholesky_in_place(indefinite)
+    assert not cholesky_in_place(np.zeros((3, 3), dtype))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (30, 2), (39, 39)])
+def test_numbers_that_are_not_finite(value: float, place: tuple[int, int]) -> None:
+    matrix = positive_definite(40)
+    matrix[place] = value
+    assert not cholesky_in_place(matrix)
+
+
+def test_other_threads_run_meanwhile() -> None:
+    matrix, done = np.ones((3000, 3000)), threading.Event()
+    np.fill_diagonal(matrix, 2.0)
+    counted = []
+
+    def count() -> None:
+        while not done.is_set():
+            counted.append(None)
+            done.wait(1e-4)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    cholesky_in_place(matrix)
+    done.set()
+    counter.join()
+    # A few before and after the call, if it kept the lock.
+    assert len(counted) > 20
