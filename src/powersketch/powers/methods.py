@@ -82,8 +82,8 @@ class ShiftedRows:
 
     def factors(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
         """Return scales and shifts as compiled routines take them: no shift is an empty array."""
-        shift = np.empty(0, dtype) if self.shift is None else self.shift.astype(dtype)
-        return self.scale.astype(dtype), shift
+        shift = np.ascontiguousarray([] if self.shift is None else self.shift, dtype)
+        return np.ascontiguousarray(self.scale, dtype), shift
 
 
 def extreme_power(scale: Vector, dtype: np.dtype[Any]) -> Vector | None:
@@ -93,11 +93,11 @@ def extreme_power(scale: Vector, dtype: np.dtype[Any]) -> Vector | None:
     row do not depend on whether it was done.
     """
     _, exponent = np.frexp(scale)
-    extreme = np.abs(exponent) > _ORDINARY_EXPONENT
-    if not extreme.any():
+    size = np.abs(exponent)
+    if size.max(initial=0) <= _ORDINARY_EXPONENT:
         return None
     limit = _LARGEST_EXPONENT[dtype]
-    return np.ldexp(1.0, np.where(extreme, np.clip(exponent, -limit, limit), 0))
+    return np.ldexp(1.0, np.where(size > _ORDINARY_EXPONENT, np.clip(exponent, -limit, limit), 0))
 
 
 def to_one(largest: Real, dtype: np.dtype[Any]) -> tuple[Vector, NDArray[np.int64]]:
@@ -126,9 +126,11 @@ class FormatCache(Generic[Prepared]):
     def get(self, X: Rows, prepare: Callable[[Rows], Prepared]) -> Prepared:
         """Return what `prepare` gives for rows of this dtype and length, dense or sparse."""
         key = (X.dtype.char, X.shape[1], is_sparse(X))
-        if key not in self._prepared:
-            self._prepared[key] = prepare(X)
-        return self._prepared[key]
+        try:
+            return self._prepared[key]
+        except KeyError:
+            prepared = self._prepared[key] = prepare(X)
+            return prepared
 
     def __reduce__(self) -> tuple[type[FormatCache[Prepared]], tuple[()]]:
         return type(self), ()

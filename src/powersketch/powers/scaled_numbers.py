@@ -25,6 +25,7 @@ _LOG_2_HIGH = 0.6931471803691238  # the leading 32 bits: its small multiples are
 _LOG_2_LOW = 1.9082149292705877e-10
 _LARGEST_EXPONENT = 1.25e6  # of e: what lies beyond is zero or infinite by far
 _EXP_TERMS = 14  # (log(2) / 2)^15 / 15! is below 2^-63
+_FEW = 16
 _LARGEST_EXACT_BINOMIAL = 4096
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
 _PLAIN_FACTORS = 1000  # so many mantissas of at least a half can be multiplied as ordinary numbers
@@ -79,13 +80,10 @@ class Scaled:
         The exponent of two is split off, and the rest is summed as a Taylor series: the same bits
         on every machine, unlike those of the platform's exp.
         """
-        values = np.clip(values, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+        values = np.minimum(np.maximum(values, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
         exponent = np.rint(values * _INVERSE_LOG_2)
         rest = (values - exponent * _LOG_2_HIGH) - exponent * _LOG_2_LOW
-        total = np.ones_like(values)
-        for divisor in range(_EXP_TERMS, 0, -1):
-            total = 1.0 + total * rest / divisor
-        mantissa, shift = np.frexp(total)
+        mantissa, shift = np.frexp(_exp_of_small(rest))
         return cls(mantissa, exponent.astype(np.int64) + shift)
 
     @classmethod
@@ -159,6 +157,8 @@ def ascending_powers(base: Scaled, degrees: Sequence[int]) -> Scaled:
     Each power is the one before times a power of the base. A change of exponent is exact, so that
     one at the end gives the same bits as one after every product.
     """
+    if len(degrees) == 1:
+        return base.power(degrees[0]).normalised()[None]
     base, shape = base.normalised(), (len(degrees), *base.mantissa.shape)
     mantissas, exponents = np.empty(shape), np.empty(shape, dtype=np.int64)
     mantissas[:], exponents[:] = base.mantissa, base.exponent
@@ -174,6 +174,22 @@ def ascending_powers(base: Scaled, degrees: Sequence[int]) -> Scaled:
         exponents[part] += shifts
         exponents[part.stop :] += shifts[-1]
     return Scaled(mantissas, exponents)
+
+
+def _exp_of_small(values: Float64) -> Float64:
+    """Return the Taylor series of e^x; floats of Python are faster than arrays of a few numbers."""
+    if values.size <= _FEW:
+        sums = [_exp_series(value) for value in values.reshape(-1).tolist()]
+        return np.array(sums).reshape(values.shape)
+    total: Float64 = _exp_series(values)
+    return total
+
+
+def _exp_series(value: Any) -> Any:
+    total = 1.0
+    for divisor in range(_EXP_TERMS, 0, -1):
+        total = 1.0 + total * value / divisor
+    return total
 
 
 def _plain_power(base: Float64, degree: int) -> Float64:

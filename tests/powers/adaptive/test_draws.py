@@ -59,7 +59,7 @@ class TestAccuracy:
     @pytest.mark.parametrize("draw", ["exact", "sketched"])
     @pytest.mark.parametrize("decay", [0.0, 0.7])
     def test_spectral_approximation(self, draw: str, decay: float) -> None:
-        """Bounds that the worst of 50 data sets and seeds did not come near."""
+        """Bounds within which the worst of 50 data sets and seeds stayed."""
         for seed in range(2):
             X = unit_rows(30, 40, seed, decay=decay)
             K, Z = (X @ X.T) ** 4, drawn(X, 4, 600, seed, draw).features(X)
