@@ -15,7 +15,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.powers import POWER_METHODS, ComplexToReal, Slice
+from powersketch.powers import POWER_METHODS, Slice
+from powersketch.powers.complex_to_real import ComplexToReal
 from tests.powers.sketching import (
     COLUMNS,
     INTERNAL,

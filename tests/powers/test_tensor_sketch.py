@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
-from powersketch.powers import Slice, TensorSketchPowers
+from powersketch.powers import Slice
+from powersketch.powers.tensor_sketch import TensorSketchPowers
 from powersketch.routines import TensorSketchSpec, hashed_table, make_tensor_sketch
 from tests.powers.sketching import COLUMNS, draw, dtypes, features, points, unscaled
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from powersketch import _native, routines
 from powersketch.arrays import Rows
-from powersketch.powers import POWER_METHODS, Slice, TreeSketch, tree
-from powersketch.powers.tree import Span, Step, halves, level, tree_steps
+from powersketch.powers import POWER_METHODS, Slice, tree
+from powersketch.powers.tree import Span, Step, TreeSketch, halves, level, tree_steps
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import reference
 from powersketch.sketches import BASE_SKETCHES, TensorSRHT

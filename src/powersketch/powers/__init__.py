@@ -1,4 +1,4 @@
-"""Powers x^⊗p of vectors: sketched by repeated squaring, or exactly by monomials."""
+"""Powers x^⊗p of vectors: sketched by one of several methods, or exactly by monomials."""
 
 from powersketch.powers.adaptive import adaptive_tuples, affordable_draw
 from powersketch.powers.complex_to_real import ComplexToReal
@@ -33,10 +33,8 @@ POWER_METHODS: dict[str, PowerMethod] = {
 
 __all__ = [
     "POWER_METHODS",
-    "ComplexToReal",
     "FormatCache",
     "Monomials",
-    "PowerMethod",
     "PowerOptions",
     "PowerSketch",
     "Powers",
@@ -44,8 +42,6 @@ __all__ = [
     "Scaled",
     "ShiftedRows",
     "Slice",
-    "TensorSketchPowers",
-    "TreeSketch",
     "adaptive_tuples",
     "affordable_draw",
     "algorithm_1",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,11 @@ class Slice:
         return slice(self.offset, self.offset + self.size)
 
 
-@dataclass(frozen=True)
+Outputs: TypeAlias = Mapping[int, Slice]
+"""The features of every degree."""
+
+
+@dataclass(frozen=True, eq=False)
 class PowerOptions:
     """How a sketch of powers is drawn.
 
@@ -50,11 +54,14 @@ class PowerOptions:
         The name of the leaves T.
     preserve_norms : bool
         Whether every power is rescaled to its exact norm.
+    direction : ndarray or None
+        What rows can be shifted along.
     """
 
     internal: int
     base_sketch: str
     preserve_norms: bool
+    direction: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +169,6 @@ class PowerMethod(Protocol):
     """A class of such sketches."""
 
     def draw(
-        self,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        options: PowerOptions,
-        direction: Vector | None = None,
+        self, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> Powers:
-        """Sample a sketch of the powers in `outputs` of vectors of length `columns`.
-
-        Rows can be shifted along the `direction`.
-        """
+        """Sample a sketch of the powers in `outputs` of vectors of length `columns`."""

@@ -18,9 +18,9 @@ from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_s
 from powersketch.parameters import checked_integer
 from powersketch.powers.methods import (
     FormatCache,
+    Outputs,
     PowerOptions,
     ShiftedRows,
-    Slice,
     times_rows,
 )
 from powersketch.random_streams import RandomStreams
@@ -168,7 +168,8 @@ class TreeSketch:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice, TreeSketch
+    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice
+    >>> from powersketch.powers.tree import TreeSketch
     >>> from powersketch.random_streams import RandomStreams
     >>> options = PowerOptions(internal=16, base_sketch="srht", preserve_norms=True)
     >>> sketch = TreeSketch.draw(RandomStreams(7), 3, {5: Slice(0, 8, 0)}, options)
@@ -182,7 +183,7 @@ class TreeSketch:
 
     columns: int
     internal: int
-    outputs: Mapping[int, Slice]
+    outputs: Outputs
     steps: tuple[Step, ...]
     bases: Mapping[str, BaseSketch]
     pairs: Mapping[str, TensorSRHT]
@@ -194,12 +195,7 @@ class TreeSketch:
 
     @classmethod
     def draw(
-        cls,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        options: PowerOptions,
-        direction: Vector | None = None,
+        cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> TreeSketch:
         """Sample T of every leaf and S of every node that the degrees in `outputs` need."""
         for degree in outputs:
@@ -222,7 +218,7 @@ class TreeSketch:
             elif not height and size < columns:
                 T = BASE_SKETCHES[options.base_sketch]
                 bases[step.operator] = T.draw(branch, columns, size)
-        preserve_norms = options.preserve_norms
+        preserve_norms, direction = options.preserve_norms, options.direction
         return cls(columns, internal, dict(outputs), steps, bases, pairs, preserve_norms, direction)
 
     @property
