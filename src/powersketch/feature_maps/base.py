@@ -161,13 +161,19 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the rows as the row map takes them, or say what is wrong with them."""
         check_is_fitted(self)
         X = sound_array("X", X)
-        # Of such arrays, scikit-learn has nothing to check but the number of columns; whether all
-        # entries are finite, the norms of the rows will tell.
-        plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and X.size > 0
-        X = validate_data(
-            self, X, reset=False, skip_check_array=plain, ensure_all_finite=False, **REAL_ROWS
-        )
-        return X if plain else _without_duplicates(X)
+        # Of such arrays there is nothing to check; whether all entries are finite, the norms of the
+        # rows will tell.
+        if (
+            type(X) is np.ndarray
+            and X.dtype in _FLOATS
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and len(X) > 0
+            and not hasattr(self, "feature_names_in_")
+        ):
+            return X
+        X = validate_data(self, X, **REAL_ROWS, reset=False, ensure_all_finite=False)
+        return _without_duplicates(X)
 
     def _write(self, X: Rows, out: Real) -> Real:
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Rows, Vector
-from powersketch.powers import Scaled
+from powersketch.powers import Scaled, ShiftedRows
 
 # Rows are brought near norm one by a power of two, exactly; float32 limits how far that can go.
 _LARGEST_SHIFT = 120
@@ -31,11 +31,11 @@ class AffineRows:
     shift: Vector | None
     squared_norms: Vector
 
-    def near_one(self) -> tuple[AffineRows, NDArray[np.int64]]:
-        """Return the rows times 2^−e, their norms near one, and the exponents e."""
+    def near_one(self, X: Rows) -> tuple[ShiftedRows, NDArray[np.int64]]:
+        """Return the rows u times 2^−e, their norms near one, and the exponents e."""
         unit, exponents = near_one_factors(self.squared_norms)
         shift = None if self.shift is None else self.shift * unit
-        return AffineRows(self.scale * unit, shift, self.squared_norms), exponents
+        return ShiftedRows(X, self.scale * unit, shift), exponents
 
 
 def near_one_factors(squared_norms: Vector) -> tuple[Vector, NDArray[np.int64]]:
@@ -104,21 +104,6 @@ class Expansion(ABC):
     @abstractmethod
     def measure(self, X: Rows, threads: int) -> Measured:
         """Measure the rows, and refuse those whose features cannot be represented."""
-
-
-def power_table(values: Vector, degrees: Sequence[int]) -> Scaled:
-    """Return the values to each of the ascending degrees, one row for each.
-
-    Every power is made from the one before. Mantissas of at least ½ are multiplied up to 512 times:
-    their products are ordinary numbers.
-    """
-    base = Scaled.of(values)
-    gaps = [degree - last for degree, last in zip(degrees, (0, *degrees), strict=False)]
-    factors = {gap: base.power(gap) for gap in dict.fromkeys(gaps)}
-    shape = len(gaps), *values.shape
-    mantissas = np.array([factors[gap].mantissa for gap in gaps]).reshape(shape)
-    exponents = np.array([factors[gap].exponent for gap in gaps], dtype=np.int64).reshape(shape)
-    return Scaled(np.multiply.accumulate(mantissas), np.add.accumulate(exponents))
 
 
 def scaled_column(numbers: Sequence[Scaled]) -> Scaled:

@@ -179,7 +179,7 @@ def sampling_plan(rate: float, rows: int, eps: float) -> tuple[int, int, int]:
 def _hits(probabilities: Vector, count: int, streams: RandomStreams) -> Vector:
     """Return how often each degree is drawn."""
     edges = np.add.accumulate(probabilities)
-    uniform = (streams.words("degrees", count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    uniform = streams.uniforms("degrees", count)
     drawn = np.minimum(np.searchsorted(edges, uniform, side="right"), len(edges) - 1)
     return np.bincount(drawn, minlength=len(edges)).astype(np.float64)
 

@@ -24,11 +24,10 @@ from powersketch.feature_maps.expansions import (
     Expansion,
     Measured,
     Terms,
-    power_table,
     scaled_column,
 )
 from powersketch.feature_maps.rows import check_norms
-from powersketch.powers import Scaled
+from powersketch.powers import Scaled, ascending_powers
 
 _ORDINARY_EXPONENT = 60
 _BEYOND = 1.5  # times the squared radius of most rows of the pilot: such rows are outside it
@@ -92,11 +91,12 @@ class GaussianExpansion(Expansion):
         The amplitudes are e^(−‖u‖²/2) ‖u‖^l / √l!: their squares are the weights of Poisson's law.
         """
         squared_norms = self.rows.squared_norms(X, threads)
-        start, lengths = Scaled.exp(-0.5 * squared_norms), np.sqrt(squared_norms)
+        start = Scaled.exp(-0.5 * squared_norms)
+        lengths = Scaled.of(np.sqrt(squared_norms))
 
         def amplitudes(_: int, degrees: Sequence[int]) -> Float64:
             inverse_roots = _inverse_factorial_roots(tuple(degrees))
-            return (start * power_table(lengths, degrees) * inverse_roots).to_float()
+            return (start * ascending_powers(lengths, degrees) * inverse_roots).to_float()
 
         return Measured(
             norms=np.ones(len(lengths)),

@@ -22,11 +22,10 @@ from powersketch.feature_maps.expansions import (
     Expansion,
     Measured,
     Terms,
-    power_table,
     scaled_column,
 )
 from powersketch.feature_maps.rows import check_power
-from powersketch.powers import Scaled
+from powersketch.powers import Scaled, ascending_powers
 
 # At high degrees, only this many levels can have weight that is worth a feature.
 _MOST_LEVELS = 128
@@ -169,18 +168,18 @@ class PolynomialExpansion(Expansion):
         check_power(X, geometry.squared_norms, degree)
         lengths = np.sqrt(geometry.squared_norms)
         present = np.where(lengths > 0, lengths, 1.0)
-        cosines = geometry.along / present
-        sines = np.sqrt(geometry.squared_across) / present
+        cosines = Scaled.of(geometry.along / present)
+        sines = Scaled.of(np.sqrt(geometry.squared_across) / present)
 
         def amplitudes(_: int, levels: Sequence[int]) -> Float64:
-            along = power_table(cosines, [degree - level for level in reversed(levels)])
+            along = ascending_powers(cosines, [degree - level for level in reversed(levels)])
             roots = _binomial_roots(degree, tuple(levels))
-            return (roots * along[::-1] * power_table(sines, levels)).to_float()
+            return (roots * along[::-1] * ascending_powers(sines, levels)).to_float()
 
         scale = np.full(len(lengths), self.centre.rows.root_gamma)
         return Measured(
             norms=Scaled.of(lengths).power(degree).to_float(),
-            constants=Scaled.of(cosines[None, :]).power(degree).to_float(),
+            constants=cosines.power(degree).to_float()[None, :],
             rows=(AffineRows(scale, -geometry.shift, geometry.squared_across),),
             amplitudes=amplitudes,
         )

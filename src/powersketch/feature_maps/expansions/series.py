@@ -28,13 +28,12 @@ from powersketch.feature_maps.expansions import (
     Expansion,
     Measured,
     Terms,
-    power_table,
 )
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries, horner
 from powersketch.feature_maps.expansions.polynomial import AugmentedRows, MeanDirection
 from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.rows import check_norms, check_values
-from powersketch.powers import Scaled
+from powersketch.powers import Scaled, ascending_powers
 
 _HIGHEST_EXPANDED = 16
 _LANDMARKS = 9
@@ -99,7 +98,7 @@ class PowerSum:
     def amplitudes(self, values: RowValues, degrees: Sequence[int]) -> Float64:
         """Return √c_l ‖x̃‖^l relative to the root of the whole sum."""
         roots = np.array([self._roots[degree] for degree in degrees]).reshape(-1, 1)
-        powers = power_table(np.sqrt(values.squared_lengths), degrees)
+        powers = ascending_powers(Scaled.of(np.sqrt(values.squared_lengths)), degrees)
         return (powers * Scaled.of(values.factor * roots)).to_float()
 
     def with_offset(self, constants: Float64, values: RowValues) -> Float64:
@@ -249,13 +248,13 @@ class MeanSeriesExpansion(Expansion):
         values = kernel.measure(X, geometry.squared_norms)
         inverse = values.inverse
         along = geometry.along * inverse
-        lengths = np.sqrt(geometry.squared_across) * inverse
+        lengths = Scaled.of(np.sqrt(geometry.squared_across) * inverse)
 
         def amplitudes(part: int, degrees: Sequence[int]) -> Float64:
             if part == 1:
                 return kernel.amplitudes(values, degrees)
             at_centre = self._at_centre(along, degrees) * values.factor
-            return (power_table(lengths, degrees) * Scaled.of(at_centre)).to_float()
+            return (ascending_powers(lengths, degrees) * Scaled.of(at_centre)).to_float()
 
         across = AffineRows(
             kernel.rows.root_gamma * inverse,

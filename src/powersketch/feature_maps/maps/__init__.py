@@ -14,7 +14,7 @@ from powersketch.arrays import Real, Rows, Vector, is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps.rows import contiguous_batches
-from powersketch.powers import POWER_METHODS, Powers, Slice
+from powersketch.powers import POWER_METHODS, PowerOptions, Powers, Slice
 from powersketch.random_streams import RandomStreams
 
 # How far every row of a batch is from those that the map was made for; None if it is as good for
@@ -57,7 +57,7 @@ def write_batches(
 
 @dataclass(frozen=True)
 class SketchOptions:
-    """How powers are sketched: the method, T, the length of intermediate powers, and the norms."""
+    """How powers are sketched: by which method, and the options of :class:`PowerOptions`."""
 
     method: str
     internal: int
@@ -72,15 +72,8 @@ class SketchOptions:
         direction: Vector | None,
     ) -> Powers:
         """Sample a sketch of the powers in `outputs` of vectors of length `columns`."""
-        return POWER_METHODS[self.method].draw(
-            streams,
-            columns,
-            outputs,
-            internal=self.internal,
-            base_sketch=self.base_sketch,
-            preserve_norms=self.preserve_norms,
-            direction=direction,
-        )
+        options = PowerOptions(self.internal, self.base_sketch, self.preserve_norms, direction)
+        return POWER_METHODS[self.method].draw(streams, columns, outputs, options)
 
 
 def overflow_error(dtype: object) -> ValueError:

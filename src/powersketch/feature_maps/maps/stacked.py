@@ -37,6 +37,7 @@ from powersketch.powers import (
     Powers,
     PowerSketch,
     Scaled,
+    ShiftedRows,
     Slice,
     extreme_power,
     times_rows,
@@ -179,7 +180,7 @@ class StackedMap:
     def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""
         measured = self.expansion.measure(X, threads)
-        near_one = [rows.near_one() for rows in measured.rows]
+        near_one = [rows.near_one(X) for rows in measured.rows]
         shares = self._shares(measured)
         powers = sum_of_squares(shares)
         strangeness = self._strangeness(measured, shares, powers)
@@ -192,11 +193,10 @@ class StackedMap:
         out[:, : len(constants)] = (measured.norms * constants).T
         out[:, self.sizes.stop :] = 0
         if self.monomials:
-            self._write_monomials(X, near_one[0][0], scales, out, threads)
+            self._write_monomials(near_one[0][0], scales, out, threads)
         for terms in self.sketched:
-            rows = near_one[terms.part][0]
-            columns = np.ascontiguousarray(scales[terms.places].T)
-            if not terms.chain.write(X, rows.scale, rows.shift, columns, out, threads):
+            rows, columns = near_one[terms.part][0], scales[terms.places].T
+            if not terms.chain.write(rows, np.ascontiguousarray(columns), out, threads):
                 raise overflow_error(out.dtype)
         if self.preserve_norms and not out[:, self._first_columns].all():
             self._restore_vanished(X, scales, out)
@@ -233,10 +233,8 @@ class StackedMap:
                 block = out[:, cut.offset : cut.offset + cut.size]
                 restore_vanished(X, block, scales[place], cut.offset)
 
-    def _write_monomials(
-        self, X: Rows, rows: AffineRows, scales: Float64, out: Real, threads: int
-    ) -> None:
-        unit = _unit_rows(X, rows, self.expansion.parts[0], threads)
+    def _write_monomials(self, rows: ShiftedRows, scales: Float64, out: Real, threads: int) -> None:
+        unit = _unit_rows(rows, self.expansion.parts[0], threads)
         for degree, monomials in self.monomials.items():
             start = self.sizes.offset(degree)
             block = out[:, start : start + monomials.size]
@@ -307,9 +305,9 @@ def _completed_constants(constants: Float64, empty: NDArray[np.bool_]) -> Float6
     return completed
 
 
-def _unit_rows(X: Rows, rows: AffineRows, terms: Terms, threads: int) -> Real:
+def _unit_rows(rows: ShiftedRows, terms: Terms, threads: int) -> Real:
     """Return u / ‖u‖ of every row."""
-    dense = X.toarray() if is_sparse(X) else X
+    dense = rows.X.toarray() if is_sparse(rows.X) else rows.X
     affine: Real = dense * rows.scale[:, None]
     if rows.shift is not None and terms.direction is not None:
         affine = np.pad(affine, ((0, 0), (0, terms.columns - affine.shape[1])))
@@ -358,7 +356,7 @@ def _coordinate_energies(pilot: Rows, rows: AffineRows, terms: Terms, importance
     # Rows whose squared norms are next to nothing would count more than float64 can say.
     linear = importance / np.maximum(squared_norms, np.finfo(np.float64).tiny)
     power = extreme_power(rows.scale, np.dtype(np.float64))
-    if np.any(power != 1.0):
+    if power is not None:
         pilot = times_rows(pilot.astype(np.float64), power)
         rows = AffineRows(rows.scale / power, rows.shift, rows.squared_norms)
     energies = np.zeros(terms.columns)

@@ -21,6 +21,7 @@ from powersketch.powers import (
     PowerSketch,
     SampledMonomials,
     Scaled,
+    ShiftedRows,
     Slice,
     adaptive_tuples,
     affordable_draw,
@@ -76,7 +77,8 @@ class DirectMap:
         unit, exponents = near_one_factors(squared_norms)
         scales = self._block_scales(squared_norms, exponents)
         shift = rows.root_coef0 * unit if rows.extra_columns else None
-        if not self.sketch.write(X, rows.root_gamma * unit, shift, scales, out, threads):
+        shifted = ShiftedRows(X, rows.root_gamma * unit, shift)
+        if not self.sketch.write(shifted, scales, out, threads):
             raise overflow_error(out.dtype)
         if self.sketch.preserve_norms:
             restore_vanished(X, out, scales[:, 0], 0)
