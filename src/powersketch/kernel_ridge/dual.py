@@ -1,15 +1,17 @@
-"""The system of kernel ridge regression in the coefficients of the rows, with weights."""
+"""Kernel ridge regression with the exact kernel: the system in the coefficients of the rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from powersketch.kernel_ridge.primal import TrainingRows, features_of
+from powersketch.arrays import Float64, Real, Vector, slices
+from powersketch.kernel_ridge.features import features_of, map_of_kernel
+from powersketch.kernel_ridge.statistics import RidgeSolution
+from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernel_systems import (
     KernelProblem,
     SketchPreconditioner,
@@ -19,8 +21,16 @@ from powersketch.kernel_systems import (
     is_factored,
 )
 from powersketch.kernels import Kernel
-from powersketch.linalg import CholeskyFactor, KernelOperator, LowRankInverse
-from powersketch.nystroem import LeverageNystroem
+from powersketch.linalg import (
+    CholeskyFactor,
+    KernelOperator,
+    LowRankInverse,
+    SolverResult,
+    conjugate_gradients,
+    dwarfing_rows,
+    warn_if_not_converged,
+)
+from powersketch.parameters import checked_tolerance
 
 # No preconditioner depends on it.
 _ANY_TOLERANCE = 1e-6
@@ -45,16 +55,15 @@ class DualSystem:
         """Return the matrix as an operator."""
         options: dict[str, Any] = {"memory_budget": self.memory_budget, "n_jobs": self.n_jobs}
         weights = self._weights
-        if weights is not None:
-            check_representable(self.alpha / float(weights.min()))
         if weights is None:
             return KernelOperator(self.kernel, self.rows.X, self.alpha, **options)
+        check_representable(self.alpha / float(weights.min()))
         return _WeightedOperator(
             KernelOperator(self.kernel, self.rows.X, **options), self.alpha / weights
         )
 
     def inverse(self, operator: Any, verbose: int = 0) -> Any:
-        """Return an approximate inverse of the operator, which was made here, weights included.
+        """Return an approximate inverse of the operator of this system, weights included.
 
         This is a Cholesky factor of the stored matrix up to the size to which systems without
         weights are factored, and else the inverse of a Nyström approximation. Its `nugget`, if it
@@ -77,16 +86,11 @@ class DualSystem:
             n_jobs=self.n_jobs,
         )
 
-    def _low_rank(self, weights: NDArray[np.float64]) -> _ScaledInverse:
+    def _low_rank(self, weights: Vector) -> _ScaledInverse:
         """Return W^½ (W^½ K' W^½ + nugget)⁻¹ W^½ for a Nyström approximation K' of K."""
-        features = LeverageNystroem(
-            self.kernel,
-            n_components=default_rank(self.rows.count),
-            scores="uniform",
-            random_state=self.seed,
-            n_jobs=self.n_jobs,
-        ).fit(self.rows.X)
-        roots = np.sqrt(weights)
+        size, roots = default_rank(self.rows.count), np.sqrt(weights)
+        features = map_of_kernel("uniform", self.kernel, size, seed=self.seed, n_jobs=self.n_jobs)
+        features.fit(self.rows.X)
         Z = features_of(features, self.rows.X).astype(np.float64, copy=False)
         Z *= roots[:, np.newaxis]
         return _ScaledInverse(roots, LowRankInverse.with_tail(Z, self.alpha), self.alpha)
@@ -109,7 +113,7 @@ class DualSystem:
         )
 
     @property
-    def _weights(self) -> NDArray[np.float64] | None:
+    def _weights(self) -> Vector | None:
         """None also where there is no penalty that they could change."""
         return self.rows.weights if self.alpha else None
 
@@ -120,10 +124,73 @@ class DualSystem:
         return 1.0 if weights is None else float(np.exp(np.log(weights).mean()))
 
 
+def exact_solution(
+    system: DualSystem, *, fit_intercept: bool, tol: float, verbose: int
+) -> tuple[RidgeSolution, SolverResult]:
+    """Return coefficients and intercept without any approximation, and how the solver fared."""
+    tol = checked_tolerance(tol)
+    targets = system.rows.targets
+    right = targets.reshape(targets.shape[0], -1)
+    if fit_intercept:
+        right = np.column_stack((right, np.ones(right.shape[0])))
+    result = _solve(system, right, tol, verbose)
+    warn_if_not_converged(result)
+    coef, constant = result.x, np.zeros(result.x.shape[1])
+    if fit_intercept:
+        coef, constant = _with_intercept(result.x)
+    intercept = constant.reshape(targets.shape[1:])
+    solution = RidgeSolution(coef.reshape(targets.shape), intercept, system.alpha, fit_intercept)
+    return solution, result
+
+
+def _solve(system: DualSystem, right: Float64, tol: float, verbose: int) -> SolverResult:
+    operator = system.operator()
+    inverse = system.inverse(operator, verbose)
+    result = conjugate_gradients(operator, right, preconditioner=inverse, tol=tol, verbose=verbose)
+    if result.converged:
+        return result
+    needed = getattr(inverse, "nugget", system.alpha)
+    cause = dwarfing_rows(system.kernel.diagonal(system.rows.X), system.rows.numbers)
+    message = _failure(result, tol, system.alpha, needed, cause)
+    return replace(result, message=message)
+
+
+def _failure(
+    result: SolverResult, tol: float, alpha: float, needed: float, cause: str | None
+) -> str:
+    """Say what was reached, and what a user of the estimator can change."""
+    reached = (
+        f"features='exact' has not converged: a residual of {result.residual:.2g} after "
+        f"{result.iterations} iterations is above tol={tol:g}"
+    )
+    if cause is not None:
+        return f"{reached}: {cause}."
+    if needed > alpha:
+        return (
+            f"{reached}. The system is singular to working precision, as it is for alpha=0 where "
+            f"rows of X are equal: use an alpha well above {needed:.1e}, which its factor took, or "
+            "features='sketch'."
+        )
+    return f"{reached}: use a larger tol, a larger alpha than {alpha:g}, or features='sketch'."
+
+
+def _with_intercept(
+    solutions: Float64,
+) -> tuple[Float64, Float64]:
+    """Return coefficients and intercepts from the solutions for the targets and for ones.
+
+    The derivative by the intercept vanishes where the coefficients have the sum zero.
+    """
+    of_targets, of_ones = solutions[:, :-1], solutions[:, -1]
+    # The sum is zero only where the solver has failed at once, and all is zero.
+    intercept = of_targets.sum(axis=0) / (of_ones.sum() or 1.0)
+    return of_targets - np.multiply.outer(of_ones, intercept), intercept
+
+
 class _WeightedOperator(LinearOperator):
     """A kernel matrix plus a diagonal matrix."""
 
-    def __init__(self, kernel: KernelOperator, penalties: NDArray[np.float64]) -> None:
+    def __init__(self, kernel: KernelOperator, penalties: Vector) -> None:
         super().__init__(np.dtype(np.float64), kernel.shape)
         self.kernel, self.penalties = kernel, penalties
         self.rounding = kernel.rounding
@@ -132,7 +199,7 @@ class _WeightedOperator(LinearOperator):
         """Return in a few words what the operator is."""
         return f"{self.kernel.describe()}, with weights"
 
-    def exact_product(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+    def exact_product(self, V: Float64) -> Float64:
         """Return the product at float64 accuracy."""
         return self._shifted(self.kernel.exact_product(V), V)
 
@@ -142,8 +209,8 @@ class _WeightedOperator(LinearOperator):
     def _matmat(self, V: Any) -> Any:
         return self._shifted(self.kernel.matmat(V), V)
 
-    def _shifted(self, product: Any, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        shifted: NDArray[np.float64] = product + (V.T * self.penalties).T
+    def _shifted(self, product: Any, V: Float64) -> Float64:
+        shifted: Float64 = product + (V.T * self.penalties).T
         return shifted
 
     def _adjoint(self) -> Self:
@@ -155,7 +222,7 @@ class _ScaledInverse(LinearOperator):
 
     def __init__(
         self,
-        scales: NDArray[np.float64],
+        scales: Vector,
         inverse: CholeskyFactor | LowRankInverse,
         nugget: float,
     ) -> None:
@@ -178,7 +245,7 @@ class _ScaledInverse(LinearOperator):
 
 
 def _factored(
-    operator: _WeightedOperator, weights: NDArray[np.float64], alpha: float, dtype: Any
+    operator: _WeightedOperator, weights: Vector, alpha: float, dtype: Any
 ) -> _ScaledInverse:
     """Return the inverse by a factor of the stored matrix, scaled to a diagonal of ones.
 
@@ -196,11 +263,10 @@ def _factored(
     return _ScaledInverse(scales, factor, nugget)
 
 
-def _scaled(matrix: NDArray[Any], scales: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+def _scaled(matrix: Real, scales: Vector, dtype: Any) -> Real:
     """Return S K S with ones on the diagonal; no entry is larger, so that float32 suffices."""
     scaled = np.empty(matrix.shape, dtype)
-    for start in range(0, matrix.shape[0], _PANEL_ROWS):
-        rows = slice(start, start + _PANEL_ROWS)
+    for rows in slices(matrix.shape[0], _PANEL_ROWS):
         scaled[rows] = matrix[rows] * scales * scales[rows, np.newaxis]
     np.fill_diagonal(scaled, 1.0)
     return scaled
