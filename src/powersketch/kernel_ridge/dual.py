@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.kernel_ridge.features import features_of, map_of_kernel
 from powersketch.kernel_ridge.statistics import RidgeSolution
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernel_systems import (
-    KernelProblem,
     SketchPreconditioner,
-    check_representable,
     default_rank,
     exact_preconditioner,
     is_factored,
@@ -26,14 +23,13 @@ from powersketch.linalg import (
     KernelOperator,
     LowRankInverse,
     SolverResult,
+    SymmetricOperator,
     conjugate_gradients,
-    dwarfing_rows,
+    dominant_rows_message,
     warn_if_not_converged,
 )
-from powersketch.parameters import checked_tolerance
+from powersketch.parameters import checked_alpha, checked_tolerance
 
-# No preconditioner depends on it.
-_ANY_TOLERANCE = 1e-6
 _PANEL_ROWS = 512
 
 
@@ -57,7 +53,7 @@ class DualSystem:
         weights = self._weights
         if weights is None:
             return KernelOperator(self.kernel, self.rows.X, self.alpha, **options)
-        check_representable(self.alpha / float(weights.min()))
+        checked_alpha(self.alpha / float(weights.min()))
         return _WeightedOperator(
             KernelOperator(self.kernel, self.rows.X, **options), self.alpha / weights
         )
@@ -71,7 +67,7 @@ class DualSystem:
         """
         weights = self._weights
         if weights is None:
-            return exact_preconditioner(self._problem(verbose), operator, "auto")
+            return exact_preconditioner(operator, seed=self.seed, verbose=verbose)
         if is_factored(operator.kernel):
             return _factored(operator, weights, self.alpha, self.rows.X.dtype)
         return self._low_rank(weights)
@@ -94,23 +90,6 @@ class DualSystem:
         Z = features_of(features, self.rows.X).astype(np.float64, copy=False)
         Z *= roots[:, np.newaxis]
         return _ScaledInverse(roots, LowRankInverse.with_tail(Z, self.alpha), self.alpha)
-
-    def _problem(self, verbose: int) -> KernelProblem:
-        """Return the system without weights, as far as a preconditioner needs it."""
-        return KernelProblem(
-            X=self.rows.X,
-            y=self.rows.targets,
-            kernel=self.kernel,
-            alpha=self.alpha,
-            tol=_ANY_TOLERANCE,
-            max_iterations=None,
-            n_components=None,
-            memory_budget=self.memory_budget,
-            callback=None,
-            seed=self.seed,
-            n_jobs=self.n_jobs,
-            verbose=verbose,
-        )
 
     @property
     def _weights(self) -> Vector | None:
@@ -150,7 +129,7 @@ def _solve(system: DualSystem, right: Float64, tol: float, verbose: int) -> Solv
     if result.converged:
         return result
     needed = getattr(inverse, "nugget", system.alpha)
-    cause = dwarfing_rows(system.kernel.diagonal(system.rows.X), system.rows.numbers)
+    cause = dominant_rows_message(system.kernel.diagonal(system.rows.X), system.rows.numbers)
     message = _failure(result, tol, system.alpha, needed, cause)
     return replace(result, message=message)
 
@@ -187,11 +166,11 @@ def _with_intercept(
     return of_targets - np.multiply.outer(of_ones, intercept), intercept
 
 
-class _WeightedOperator(LinearOperator):
+class _WeightedOperator(SymmetricOperator):
     """A kernel matrix plus a diagonal matrix."""
 
     def __init__(self, kernel: KernelOperator, penalties: Vector) -> None:
-        super().__init__(np.dtype(np.float64), kernel.shape)
+        super().__init__(kernel.shape[0])
         self.kernel, self.penalties = kernel, penalties
         self.rounding = kernel.rounding
 
@@ -203,9 +182,6 @@ class _WeightedOperator(LinearOperator):
         """Return the product at float64 accuracy."""
         return self._shifted(self.kernel.exact_product(V), V)
 
-    def _matvec(self, vector: Any) -> Any:
-        return self._matmat(np.reshape(vector, (-1, 1)))
-
     def _matmat(self, V: Any) -> Any:
         return self._shifted(self.kernel.matmat(V), V)
 
@@ -213,11 +189,8 @@ class _WeightedOperator(LinearOperator):
         shifted: Float64 = product + (V.T * self.penalties).T
         return shifted
 
-    def _adjoint(self) -> Self:
-        return self
 
-
-class _ScaledInverse(LinearOperator):
+class _ScaledInverse(SymmetricOperator):
     """S M S for a diagonal matrix S, where M approximates the inverse of S A S."""
 
     def __init__(
@@ -226,7 +199,7 @@ class _ScaledInverse(LinearOperator):
         inverse: CholeskyFactor | LowRankInverse,
         nugget: float,
     ) -> None:
-        super().__init__(np.dtype(np.float64), inverse.shape)
+        super().__init__(inverse.shape[0])
         self._scales, self._inverse = scales[:, np.newaxis], inverse
         self.nugget = nugget
 
@@ -234,14 +207,8 @@ class _ScaledInverse(LinearOperator):
         """Return in a few words what the operator is."""
         return f"with weights: {self._inverse.describe()}"
 
-    def _matvec(self, vector: Any) -> Any:
-        return self._matmat(np.reshape(vector, (-1, 1)))
-
     def _matmat(self, V: Any) -> Any:
         return self._scales * self._inverse.matmat(self._scales * V)
-
-    def _adjoint(self) -> Self:
-        return self
 
 
 def _factored(

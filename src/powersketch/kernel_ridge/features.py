@@ -31,13 +31,13 @@ from powersketch.kernel_ridge.statistics import (
     statistics_of_blocks,
 )
 from powersketch.kernel_ridge.training_rows import TrainingRows
-from powersketch.kernel_systems import check_representable, map_for
+from powersketch.kernel_systems import map_for
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.linalg import TriangularRows
 from powersketch.nystroem import LeverageNystroem
 from powersketch.parameters import (
+    checked_alpha,
     checked_integer,
-    checked_non_negative,
     checked_positive,
     checked_truth,
     checked_verbose,
@@ -107,9 +107,7 @@ class RidgeSettings(BaseEstimator):
     def _check_penalty(self) -> None:
         checked_alphas(self.alphas)
         if not isinstance(self.alpha, str):
-            check_representable(
-                checked_non_negative("alpha", self.alpha, reason="as it penalises the coefficients")
-            )
+            checked_alpha(self.alpha)
         elif self._kind in NEED_ALL_ROWS:
             raise InputError(
                 f"alpha={self.alpha!r} needs features, got features={self.features!r}: "

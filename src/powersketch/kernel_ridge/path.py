@@ -13,7 +13,6 @@ from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError, warn_user
-from powersketch.execution import cholesky_in_place
 from powersketch.kernel_ridge.statistics import (
     Blocks,
     GramSpectrum,
@@ -21,7 +20,7 @@ from powersketch.kernel_ridge.statistics import (
     RidgeStatistics,
     rounding_level,
 )
-from powersketch.linalg import TriangularRows
+from powersketch.linalg import TriangularRows, cholesky_in_place
 from powersketch.random_streams import RandomStreams
 from powersketch.validation import sound_array
 

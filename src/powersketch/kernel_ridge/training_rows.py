@@ -15,7 +15,7 @@ from powersketch.arrays import Float64, Rows, Vector
 from powersketch.exceptions import InputError, InputTypeError, OutlierWarning, warn_user
 from powersketch.feature_maps import DO_NOT_COUNT, absurd_distances, warn_of_far_rows
 from powersketch.kernels import Kernel
-from powersketch.linalg import dwarfing_rows
+from powersketch.linalg import dominant_rows_message
 from powersketch.random_streams import RandomStreams
 from powersketch.validation import checked_rows, sound_array
 
@@ -127,7 +127,7 @@ def warn_of_dominant_rows(kernel: Any, rows: TrainingRows) -> None:
     if not isinstance(kernel, Kernel):
         return
     diagonal = kernel.diagonal(rows.X).astype(np.float64)
-    cause = dwarfing_rows(diagonal, rows.numbers)
+    cause = dominant_rows_message(diagonal, rows.numbers)
     if cause is not None:
         warn_user(f"{cause}.", OutlierWarning)
 
