@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from powersketch.exceptions import warn_user
 from powersketch.kernel_ridge.features import (
     LANDMARKS,
-    feature_blocks,
     features_of,
     fitted_map,
     has_sketch,
@@ -160,28 +160,25 @@ def chosen_map(
         return map_of_kernel(name, kernel, size, seed=seed, n_jobs=n_jobs)
 
     pilot = rows.sample(_pilot_rows(rows, budget), RandomStreams(seed, "kernel-ridge/pilot"))
-    half, held_out = pilot[::2], pilot[1::2]
-    if held_out.count < _FEWEST_ROWS:
+    if pilot.count // 2 < _FEWEST_ROWS:
         size, reason = _size_without_pilot(rows, budget)
         return unfitted("uniform", size), Choice("uniform", size, (), reason)
+    half, held_out = pilot[::2], pilot[1::2]
     size = _pilot_features(half.count, budget)
     if not isinstance(alpha, str):
         # The penalty of a mean over fewer rows.
         alpha = alpha * half.count / rows.count
-    repetitions = 1 if budget.seconds is None else _REPETITIONS
-    names = (*(("sketch",) if has_sketch(kernel) else ()), *LANDMARKS)
-    candidates = tuple(
-        _measured(
-            name,
-            unfitted(name, size),
-            half,
-            held_out,
-            alpha,
-            fit_intercept=fit_intercept,
-            repetitions=repetitions,
-        )
-        for name in names
+    measured = partial(
+        _measured,
+        pilot=pilot,
+        half=half,
+        held_out=held_out,
+        alpha=alpha,
+        fit_intercept=fit_intercept,
+        repetitions=1 if budget.seconds is None else _REPETITIONS,
     )
+    names = ("sketch", *LANDMARKS) if has_sketch(kernel) else tuple(LANDMARKS)
+    candidates = tuple(measured(name, unfitted(name, size)) for name in names)
     best, why = _best(_affordable(candidates, rows.count, budget.bytes), rows.count, budget)
     size, limit = _size(best, rows, budget)
     return unfitted(best.name, size), Choice(best.name, size, candidates, f"{why}; {limit}")
@@ -190,27 +187,28 @@ def chosen_map(
 def _measured(
     name: str,
     feature_map: Any,
-    rows: TrainingRows,
+    *,
+    pilot: TrainingRows,
+    half: TrainingRows,
     held_out: TrainingRows,
     alpha: float | str,
-    *,
     fit_intercept: bool,
     repetitions: int,
 ) -> Candidate:
-    """Fit on one half of the pilot, and measure time and error on the other."""
-    _, seconds_to_fit = _timed(lambda: fitted_map(feature_map, rows), 1)
-    Z, seconds_to_transform = _timed(lambda: features_of(feature_map, held_out.X), repetitions)
-    blocks = list(feature_blocks(feature_map, rows))
-    statistics, seconds_to_sum = _timed(lambda: statistics_of_blocks(blocks), repetitions)
-    solution = ridge_solution(statistics, alpha, None, blocks, fit_intercept=fit_intercept)
+    """Fit on every other row of the pilot, and measure times, and the error on the others."""
+    _, seconds_to_fit = _timed(lambda: fitted_map(feature_map, half), 1)
+    Z, seconds_to_transform = _timed(lambda: features_of(feature_map, pilot.X), repetitions)
+    block = (Z[::2], half.targets, half.weights)
+    statistics, seconds_to_sum = _timed(lambda: statistics_of_blocks([block]), repetitions)
+    solution = ridge_solution(statistics, alpha, None, [block], fit_intercept=fit_intercept)
     return Candidate(
         name,
-        _relative_error(Z @ solution.coef.T + solution.intercept, held_out),
+        _relative_error(Z[1::2] @ solution.coef.T + solution.intercept, held_out),
         Z.shape[1],
-        seconds_to_transform / held_out.count,
+        seconds_to_transform / pilot.count,
         seconds_to_fit,
-        seconds_to_sum / (rows.count * Z.shape[1] ** 2),
-        int(rows.X.shape[1]),
+        seconds_to_sum / (half.count * Z.shape[1] ** 2),
+        int(pilot.X.shape[1]),
     )
 
 
@@ -283,6 +281,8 @@ def _affordable(candidates: Sequence[Candidate], rows: int, bytes: float | None)
     Drawing landmarks by leverage takes memory that, where it is scarce, is better spent on more of
     them.
     """
+    if bytes is None:
+        return list(candidates)
     memory = Budget(bytes=bytes)
     largest = [
         max((size for size in _sizes(rows) if _fits(candidate, rows, size, memory)), default=0)
