@@ -110,8 +110,8 @@ class RidgeSettings(BaseEstimator):
             checked_alpha(self.alpha)
         elif self._kind in NEED_ALL_ROWS:
             raise InputError(
-                f"alpha={self.alpha!r} needs features, got features={self.features!r}: "
-                "give a number for alpha."
+                f"alpha={self.alpha!r} cannot be used with features={self.features!r}: give a "
+                "number for alpha, or use features='sketch'."
             )
         else:
             one_of("alpha", self.alpha, _CRITERIA)
@@ -180,7 +180,13 @@ class RidgeSettings(BaseEstimator):
             )
 
     def _given_kernel(self) -> Kernel:
-        return as_kernel(self.kernel, **(self.kernel_params or {}))
+        if not self.kernel_params:
+            return as_kernel(self.kernel)
+        try:
+            return as_kernel(self.kernel, None, **self.kernel_params)
+        except (InputError, TypeError) as error:
+            kind = InputTypeError if isinstance(error, TypeError) else InputError
+            raise kind(f"kernel_params={self.kernel_params!r}: {error}") from error
 
     def _kernel_for(self, rows: TrainingRows, seed: int, without: Any = None) -> Any:
         """Return the kernel with what it takes from the rows; that of a given map, if known."""

@@ -18,8 +18,6 @@ from powersketch.kernel_ridge.training_rows import checked_targets, checked_weig
 from powersketch.linalg import CholeskyFactor
 from powersketch.parameters import checked_non_negative
 
-__all__ = ["RidgeSolution", "RidgeStatistics", "block_statistics"]
-
 BLOCK_BYTES = 128 << 20
 SMALLEST_BLOCK = 64  # rows
 # This many multiplications take a fraction of a second, after which Ctrl-C takes effect.
@@ -41,14 +39,12 @@ class RidgeSolution:
         Of the features; with the exact kernel those of the rows, of shape (n,) or (n, t).
     intercept : ndarray of shape () or (t,)
         The constant term.
-    alpha : float
-        The penalty.
-    fit_intercept : bool
-        Whether the intercept was free.
+    alpha, fit_intercept : float, bool
+        The penalty, and whether the intercept was free.
     alphas, scores : ndarray or None
         The path that alpha was chosen from, if it was.
     effective_dimension : float or None
-        Known where alpha was chosen.
+        That of the features at this alpha, where it came with the choice.
     """
 
     coef: Float64
@@ -269,8 +265,8 @@ def row_blocks(rows: int, features: int, block_bytes: int = BLOCK_BYTES) -> Iter
 class _StatisticsSum:
     """First and second moments of features and targets about fixed shifts.
 
-    The moments about the means follow at the end. Shifts near the means keep their digits: they
-    are the means of the first block.
+    The moments about the means follow at the end. Shifts near the means, here the means of the
+    first block, keep their digits.
     """
 
     def __init__(self, Z: Any, y: Float64) -> None:
@@ -339,11 +335,10 @@ class _StatisticsSum:
 
 def mirror_upper_triangle(matrix: Float64) -> None:
     """Copy what is above the diagonal to what is below it."""
-    for start in range(0, matrix.shape[0], _MIRRORED):
-        stop = start + _MIRRORED
-        corner = matrix[start:stop, start:stop]
+    for part in slices(matrix.shape[0], _MIRRORED):
+        corner = matrix[part, part]
         np.copyto(corner, np.triu(corner) + np.triu(corner, 1).T)
-        matrix[stop:, start:stop] = matrix[start:stop, stop:].T
+        matrix[part.stop :, part] = matrix[part, part.stop :].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,10 +371,9 @@ class GramSpectrum:
         return solution
 
     def explained(self, alpha: float | Vector) -> Float64:
-        """Return by what the residuals' sum of squares falls, per square of VᵀZᵀWy.
+        """Return by how much the squared residuals fall per c², c = VᵀZᵀWy.
 
-        A share λ/(λ + alpha) of the target's part along an eigenvector is explained twice over,
-        less once squared: y² − 2 c²/(λ + alpha) + λ c²/(λ + alpha)².
+        They are y² − 2 c²/(λ + alpha) + λ c²/(λ + alpha)², λ the eigenvalues.
         """
         inverses = self.inverses(alpha)
         values = self.values.reshape(-1, *(1,) * (inverses.ndim - 1))
