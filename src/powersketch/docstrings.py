@@ -8,6 +8,14 @@ from typing import TypeVar
 _Documented = TypeVar("_Documented")
 _PLACE = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 
+_ROWS = """\
+X : array or sparse matrix of shape (n_samples, n_features)
+    Rows are samples."""
+_WEIGHTS = """\
+sample_weight : array of shape (n_samples,), default=None
+    Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole weights
+    repeat rows."""
+
 OPTIONS = {
     "random_state": """\
 random_state : int, RandomState instance or None, default=None
@@ -97,13 +105,13 @@ n_features_in_ : int
     Number of columns seen by `fit`.
 feature_names_in_ : ndarray of str
     Names of the columns seen by `fit`, if they had string names.""",
-    "ridge_rows": """\
-X : array or sparse matrix of shape (n_samples, n_features)
-    Rows are samples.""",
-    "ridge_weights": """\
-sample_weight : array of shape (n_samples,), default=None
-    Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole weights
-    repeat rows.""",
+    "ridge_rows": _ROWS,
+    "ridge_weights": _WEIGHTS,
+    "ridge_training": f"""\
+{_ROWS}
+y : array of shape (n_samples,) or (n_samples, n_targets)
+    Targets.
+{_WEIGHTS}""",
 }
 """From the name of an option to its entry in a section "Parameters" of a docstring."""
 
@@ -112,7 +120,7 @@ def documented(described: _Documented) -> _Documented:
     """Fill the shared options into a docstring: a line ``%(name)s`` becomes the option's entry."""
 
     def entry(place: re.Match[str]) -> str:
-        return "\n".join(place[1] + line for line in OPTIONS[place[2]].split("\n"))
+        return "\n".join((place[1] + line).rstrip() for line in OPTIONS[place[2]].split("\n"))
 
     if described.__doc__ is not None:
         described.__doc__ = _PLACE.sub(entry, described.__doc__)

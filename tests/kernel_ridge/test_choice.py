@@ -23,8 +23,7 @@ from powersketch.kernel_ridge.choice import (
     bytes_of_block,
     bytes_of_fit,
 )
-from powersketch.kernel_ridge.statistics import BLOCK_BYTES, row_blocks
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
 from tests.kernel_ridge.ridge_data import Float64, diabetes, digits, waves, weights
 
 LEVERAGE = Candidate("leverage", 0.2, 500, 1e-4, 0.1, 1e-10, 20)
@@ -56,7 +55,7 @@ class TestBest:
         equal = replace(SKETCH_MAP, error=0.203)
         best, why = _best((equal, LEVERAGE), 1000, Budget())
         assert best is equal
-        assert why.startswith("first, in the order given, of those within 2% of the least error")
+        assert why.startswith("first of those within 2% of the least error, in this order; ")
 
 
 class TestSize:

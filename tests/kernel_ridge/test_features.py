@@ -19,9 +19,9 @@ from powersketch import (
     kernels,
 )
 from powersketch.kernel_ridge import block_statistics
+from powersketch.kernel_ridge.dual import sum_at_landmarks
 from powersketch.kernel_ridge.features import (
     solved_statistics,
-    sum_at_landmarks,
     well_conditioned,
 )
 from powersketch.kernels import Gaussian

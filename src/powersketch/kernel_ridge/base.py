@@ -14,17 +14,20 @@ from powersketch.arrays import Float64, Real, Rows, Vector
 from powersketch.exceptions import FarRowWarning, InputError, held_back
 from powersketch.execution import Progress
 from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_map
-from powersketch.kernel_ridge.dual import DualSystem, exact_solution
+from powersketch.kernel_ridge.dual import (
+    DualSystem,
+    KernelSum,
+    exact_solution,
+    sum_at_landmarks,
+)
 from powersketch.kernel_ridge.features import (
     NEED_ALL_ROWS,
-    KernelSum,
     RidgeSettings,
     feature_blocks,
     feature_statistics,
     features_of,
     fitted_map,
     map_blocks,
-    sum_at_landmarks,
 )
 from powersketch.kernel_ridge.path import (
     LEFT_OUT_ROWS,
@@ -34,13 +37,13 @@ from powersketch.kernel_ridge.path import (
 )
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.statistics import (
-    BLOCK_BYTES,
     Blocks,
     GramSpectrum,
     RidgeSolution,
     RidgeStatistics,
 )
 from powersketch.kernel_ridge.training_rows import (
+    BLOCK_BYTES,
     TrainingRows,
     warn_of_dominant_rows,
     without_absurd_rows,

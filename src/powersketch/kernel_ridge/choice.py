@@ -20,8 +20,8 @@ from powersketch.kernel_ridge.features import (
     map_of_kernel,
 )
 from powersketch.kernel_ridge.path import ridge_solution
-from powersketch.kernel_ridge.statistics import BLOCK_BYTES, SMALLEST_BLOCK, statistics_of_blocks
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.statistics import statistics_of_blocks
+from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, SMALLEST_BLOCK, TrainingRows
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams
 
@@ -235,21 +235,20 @@ def _pilot_features(rows: int, budget: Budget) -> int:
 
 def _size_without_pilot(rows: TrainingRows, budget: Budget) -> tuple[int, str]:
     """Return the number of landmarks and the reason where rows are too few to be divided."""
-    too_few = f"{rows.count} rows are too few for a pilot"
+    size, too_few = rows.count, f"{rows.count} rows are too few for a pilot"
     if budget.n_components is not None:
         size = min(budget.n_components, rows.count)
         _warn_if_cut(budget, size)
-        return size, f"{too_few}, and landmarks can be all of them"
-    if budget.bytes is None:
-        return rows.count, f"{too_few}, and landmarks can be all of them"
-    sizes = _sizes(rows.count)
-    needed = {size: bytes_of_fit(rows.count, size, rows.X.shape[1]) for size in sizes}
-    if needed[rows.count] <= budget.bytes:
-        return rows.count, f"{too_few}, and landmarks can be all of them"
-    allowed = [size for size in sizes if needed[size] <= budget.bytes]
-    if not allowed:
-        _warn_of_budget(f"{sizes[0]} features", budget, None, needed[sizes[0]])
-    return max(allowed, default=sizes[0]), f"{too_few}, and memory is limited"
+    elif budget.bytes is not None:
+        sizes = _sizes(rows.count)
+        needed = {size: bytes_of_fit(rows.count, size, rows.X.shape[1]) for size in sizes}
+        allowed = [size for size in sizes if needed[size] <= budget.bytes]
+        if not allowed:
+            _warn_of_budget(f"{sizes[0]} features", budget, None, needed[sizes[0]])
+        size = max(allowed, default=sizes[0])
+        if size < rows.count:
+            return size, f"{too_few}, and memory is limited"
+    return size, f"{too_few}, and landmarks can be all of them"
 
 
 def _sizes(rows: int) -> list[int]:
@@ -278,8 +277,7 @@ def _relative_error(predictions: Any, rows: TrainingRows) -> float:
 def _affordable(candidates: Sequence[Candidate], rows: int, bytes: float | None) -> list[Candidate]:
     """Leave out those that memory allows less than half of the features that another can have.
 
-    Drawing landmarks by leverage takes memory that, where it is scarce, is better spent on more of
-    them.
+    Where memory is scarce, that for scores of leverage is better spent on more landmarks.
     """
     if bytes is None:
         return list(candidates)
@@ -304,11 +302,8 @@ def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[C
         f"{c.error:.4g} ({c.name}, {c.seconds(rows, size):.2g} s for {size} features)"
         for c in candidates
     )
-    rule = "least error"
-    if len(equal) > 1:
-        rule = (
-            f"first, in the order given, of those within {_EQUAL_ERRORS - 1:.0%} of the least error"
-        )
+    first = f"first of those within {_EQUAL_ERRORS - 1:.0%} of the least error, in this order"
+    rule = "least error" if len(equal) == 1 else first
     return equal[0], f"{rule}; relative squared errors on the pilot are {figures}"
 
 
@@ -377,8 +372,7 @@ def bytes_of_block(budget: float | None, features: int, columns: int) -> int:
 def _bytes_of_scores(rows: int, features: int) -> float:
     """Return the most that is held while landmarks are drawn by their leverage.
 
-    Kernel values are looked at in blocks, a part of which is there twice, and every row has a score
-    and a few other numbers.
+    Kernel values come in blocks, partly there twice; every row has a score and a few numbers more.
     """
     block = min(_SCORES_BLOCK, rows * features * _NUMBER)
     return 1.5 * block + _BYTES_PER_SCORE * rows + _NUMBER * _MATRICES * features**2

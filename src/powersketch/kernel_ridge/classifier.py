@@ -85,22 +85,24 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.features = features
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alphas = alphas
-        self.solver = solver
-        self.fit_intercept = fit_intercept
+        super().__init__(
+            kernel,
+            kernel_params=kernel_params,
+            features=features,
+            n_components=n_components,
+            alpha=alpha,
+            alphas=alphas,
+            solver=solver,
+            fit_intercept=fit_intercept,
+            eps=eps,
+            tol=tol,
+            time_budget=time_budget,
+            memory_budget=memory_budget,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.class_weight = class_weight
-        self.eps = eps
-        self.tol = tol
-        self.time_budget = time_budget
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @documented
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

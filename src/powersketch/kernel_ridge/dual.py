@@ -1,4 +1,4 @@
-"""Kernel ridge regression with the exact kernel: the system in the coefficients of the rows."""
+"""Functions that are sums of kernel values, and the system that makes one of all rows the best."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
-from powersketch.arrays import Float64, Real, Vector, slices
+from powersketch.arrays import Float64, Real, Rows, Vector, slices
 from powersketch.kernel_ridge.features import features_of, map_of_kernel
 from powersketch.kernel_ridge.statistics import RidgeSolution
 from powersketch.kernel_ridge.training_rows import TrainingRows
@@ -28,9 +29,33 @@ from powersketch.linalg import (
     dominant_rows_message,
     warn_if_not_converged,
 )
+from powersketch.nystroem import LeverageNystroem
 from powersketch.parameters import checked_alpha, checked_tolerance
 
 _PANEL_ROWS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSum:
+    """The function x ↦ k(x, points) @ coef, which needs no features of x."""
+
+    kernel: Kernel
+    points: Rows
+    coef: Float64
+
+    def values(self, X: Rows, n_jobs: int | None) -> Real:
+        """Return the function's values at rows, without holding the kernel's."""
+        return self.kernel.product(X, self.coef, self.points, n_jobs=n_jobs)
+
+
+def sum_at_landmarks(feature_map: Any, coef: Float64) -> KernelSum | None:
+    """Return z(·) @ coefᵀ as a sum of kernel values if the map is one of landmarks."""
+    if not isinstance(feature_map, LeverageNystroem):
+        return None
+    solved = linalg.solve_triangular(
+        feature_map.factor_, coef.T, trans=1, lower=True, check_finite=False
+    )
+    return KernelSum(feature_map.kernel_, feature_map.landmarks_, solved)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg
 from sklearn.base import BaseEstimator, clone
 
 from powersketch.arrays import Float64, Real, Rows, is_sparse
@@ -23,14 +22,12 @@ from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_ridge.path import checked_alphas
 from powersketch.kernel_ridge.statistics import (
-    BLOCK_BYTES,
     Blocks,
     RidgeStatistics,
     mirror_upper_triangle,
-    row_blocks,
     statistics_of_blocks,
 )
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
 from powersketch.kernel_systems import map_for
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.linalg import TriangularRows
@@ -64,21 +61,40 @@ _PARAMETERS_OF_MAP = ("kernel", "kernel_params", "features", "n_components", "ra
 class RidgeSettings(BaseEstimator):
     """The parameters that both estimators have: their checks, and the features they ask for."""
 
-    kernel: Any
-    kernel_params: dict[str, Any] | None
-    features: Any
-    n_components: int | None
-    alpha: float | str
-    alphas: ArrayLike | None
-    solver: str
-    fit_intercept: bool
-    eps: float
-    tol: float
-    time_budget: float | None
-    memory_budget: float | None
-    random_state: int | np.random.RandomState | None
-    n_jobs: int | None
-    verbose: int
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        *,
+        kernel_params: dict[str, Any] | None = None,
+        features: Any = "sketch",
+        n_components: int | None = None,
+        alpha: float | str = 1.0,
+        alphas: ArrayLike | None = None,
+        solver: str = "gram",
+        fit_intercept: bool = True,
+        eps: float = 0.1,
+        tol: float = 1e-6,
+        time_budget: float | None = None,
+        memory_budget: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.features = features
+        self.n_components = n_components
+        self.alpha = alpha
+        self.alphas = alphas
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.eps = eps
+        self.tol = tol
+        self.time_budget = time_budget
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @property
     def _kind(self) -> str:
@@ -339,26 +355,3 @@ def well_conditioned(solver: TriangularRows) -> bool:
     diagonal = np.einsum("ij,ij->i", solver.factor, solver.factor)
     rounding = float(np.finfo(np.float64).eps) * float(diagonal.max()) * trace_of_inverse
     return bool(rounding <= _LARGEST_ROUNDING_ERROR)
-
-
-@dataclass(frozen=True, eq=False)
-class KernelSum:
-    """The function x ↦ k(x, points) @ coef, which needs no features of x."""
-
-    kernel: Kernel
-    points: Rows
-    coef: Float64
-
-    def values(self, X: Rows, n_jobs: int | None) -> Real:
-        """Return the function's values at rows, without holding the kernel's."""
-        return self.kernel.product(X, self.coef, self.points, n_jobs=n_jobs)
-
-
-def sum_at_landmarks(feature_map: Any, coef: Float64) -> KernelSum | None:
-    """Return z(·) @ coefᵀ as a sum of kernel values if the map is one of landmarks."""
-    if not isinstance(feature_map, LeverageNystroem):
-        return None
-    solved = linalg.solve_triangular(
-        feature_map.factor_, coef.T, trans=1, lower=True, check_finite=False
-    )
-    return KernelSum(feature_map.kernel_, feature_map.landmarks_, solved)

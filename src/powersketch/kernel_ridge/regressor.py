@@ -21,7 +21,6 @@ from powersketch.kernel_ridge.training_rows import (
     checked_weights,
     warn_of_outlying_targets,
 )
-from powersketch.kernels import Kernel
 
 # What features lack of k(x, x), in units of their last place, that may be due to rounding.
 _ROUNDING = 16
@@ -79,51 +78,13 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     True
     """
 
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        *,
-        kernel_params: dict[str, Any] | None = None,
-        features: Any = "sketch",
-        n_components: int | None = None,
-        alpha: float | str = 1.0,
-        alphas: ArrayLike | None = None,
-        solver: str = "gram",
-        fit_intercept: bool = True,
-        eps: float = 0.1,
-        tol: float = 1e-6,
-        time_budget: float | None = None,
-        memory_budget: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.features = features
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alphas = alphas
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.eps = eps
-        self.tol = tol
-        self.time_budget = time_budget
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
     @documented
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the feature map and the ridge regression.
 
         Parameters
         ----------
-        %(ridge_rows)s
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        %(ridge_weights)s
+        %(ridge_training)s
 
         Returns
         -------
@@ -143,10 +104,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
 
         Parameters
         ----------
-        %(ridge_rows)s
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        %(ridge_weights)s
+        %(ridge_training)s
 
         Returns
         -------

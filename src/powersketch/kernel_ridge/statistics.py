@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
@@ -14,12 +14,15 @@ from scipy.linalg.blas import dgemm, dger, dsyrk
 from powersketch.arrays import Float64, Real, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
-from powersketch.kernel_ridge.training_rows import checked_targets, checked_weights
+from powersketch.kernel_ridge.training_rows import (
+    SMALLEST_BLOCK,
+    checked_targets,
+    checked_weights,
+    row_blocks,
+)
 from powersketch.linalg import CholeskyFactor
 from powersketch.parameters import checked_non_negative
 
-BLOCK_BYTES = 128 << 20
-SMALLEST_BLOCK = 64  # rows
 # This many multiplications take a fraction of a second, after which Ctrl-C takes effect.
 _BLOCK_PRODUCTS = 4e10
 _MIRRORED = 512
@@ -60,9 +63,9 @@ class RidgeSolution:
 class RidgeStatistics:
     """Weighted sums over rows of features Z and targets y that ridge regression is solved from.
 
-    Second moments are about the means, which keeps their digits where the means are large. Two of
-    these objects merge into that of all their rows, in any order and grouping, up to rounding
-    errors: rows can be split among blocks, processes and machines.
+    Second moments are about the means, which keeps their digits where the means are large. Objects
+    merge into that of all their rows, in any order and grouping, up to rounding errors: rows can be
+    split among blocks, processes and machines.
 
     Parameters
     ----------
@@ -163,10 +166,7 @@ class RidgeStatistics:
         return total
 
     def moments(self, *, fit_intercept: bool = True) -> tuple[Float64, Float64, Float64]:
-        """Return ZᵀWZ, ZᵀWy and yᵀWy: about the means if there is an intercept, else about 0.
-
-        The first is the object's own array if there is an intercept: it is not to be changed.
-        """
+        """Return ZᵀWZ, ZᵀWy and yᵀWy: about the means, not copied, with an intercept, else about 0."""
         if fit_intercept:
             return self.gram, self.cross, self.target_squares
         root = np.sqrt(self.weight)
@@ -252,14 +252,6 @@ def statistics_of_blocks(blocks: Blocks) -> RidgeStatistics:
     if total is None:
         raise InputError("there are no rows; at least 1 is necessary: give a block of rows.")
     return total.centred()
-
-
-def row_blocks(rows: int, features: int, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
-    """Yield slices of the rows whose features take at most `block_bytes` in float64.
-
-    No block is shorter than 64 rows, as sums of short blocks are slow.
-    """
-    return slices(rows, max(block_bytes // (8 * features), SMALLEST_BLOCK))
 
 
 class _StatisticsSum:

@@ -1,9 +1,9 @@
-"""The rows of a fit: checked targets and weights, and rows that are named or left out."""
+"""The rows of a fit: checked targets and weights, blocks, and rows that are named or left out."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from powersketch.arrays import Float64, Rows, Vector
+from powersketch.arrays import Float64, Rows, Vector, slices
 from powersketch.exceptions import InputError, InputTypeError, OutlierWarning, warn_user
 from powersketch.feature_maps import DO_NOT_COUNT, absurd_distances, warn_of_far_rows
 from powersketch.kernels import Kernel
@@ -19,6 +19,8 @@ from powersketch.linalg import dominant_rows_message
 from powersketch.random_streams import RandomStreams
 from powersketch.validation import checked_rows, sound_array
 
+BLOCK_BYTES = 128 << 20
+SMALLEST_BLOCK = 64  # rows
 # Products of targets, weights and features of this size neither overflow nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 # Targets this many times larger than all others are named, if they are few and rows are not.
@@ -91,6 +93,14 @@ class TrainingRows:
         points = (np.arange(count) + 0.5) * (total / count)
         indices = np.minimum(np.searchsorted(np.cumsum(weights), points), weights.size - 1)
         return self.X[indices[~np.isin(indices, left_out)]]
+
+
+def row_blocks(rows: int, features: int, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Yield slices of the rows whose features take at most `block_bytes` in float64.
+
+    No block is shorter than 64 rows, as sums of short blocks are slow.
+    """
+    return slices(rows, max(block_bytes // (8 * features), SMALLEST_BLOCK))
 
 
 def without_absurd_rows(
