@@ -166,7 +166,7 @@ class RidgeStatistics:
         return total
 
     def moments(self, *, fit_intercept: bool = True) -> tuple[Float64, Float64, Float64]:
-        """Return ZᵀWZ, ZᵀWy and yᵀWy: about the means, not copied, with an intercept, else about 0."""
+        """Return ZᵀWZ, ZᵀWy and yᵀWy: not copied and about the means, or about 0 if b = 0."""
         if fit_intercept:
             return self.gram, self.cross, self.target_squares
         root = np.sqrt(self.weight)
