@@ -177,7 +177,7 @@ def chosen_map(
         fit_intercept=fit_intercept,
         repetitions=1 if budget.seconds is None else _REPETITIONS,
     )
-    names = ("sketch", *LANDMARKS) if has_sketch(kernel) else tuple(LANDMARKS)
+    names = ("sketch", *LANDMARKS) if has_sketch(kernel) else LANDMARKS
     candidates = tuple(measured(name, unfitted(name, size)) for name in names)
     best, why = _best(_affordable(candidates, rows.count, budget.bytes), rows.count, budget)
     size, limit = _size(best, rows, budget)

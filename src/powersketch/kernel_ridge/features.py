@@ -47,8 +47,8 @@ _DEFAULT_COMPONENTS = 256
 # Of the sums, relative to the trace of the features' Gram matrix; as good as sums of features are.
 _LARGEST_ROUNDING_ERROR = 1e-10
 _PROBES = 16
-# How landmarks are drawn, in the words of LeverageNystroem.
-LANDMARKS = {"uniform": "uniform", "leverage": "recursive"}
+# How landmarks may be drawn, in the words of LeverageNystroem; the cheaper way first.
+LANDMARKS = ("uniform", "leverage")
 
 
 _KINDS = ("auto", "sketch", "landmarks", "exact", "row-sketch")
@@ -263,7 +263,7 @@ def map_of_kernel(name: str, kernel: Kernel, size: int, *, seed: int, n_jobs: in
     if name == "sketch":
         return map_for(kernel, size, random_state=seed, n_jobs=n_jobs)
     return LeverageNystroem(
-        kernel, n_components=size, scores=LANDMARKS[name], random_state=seed, n_jobs=n_jobs
+        kernel, n_components=size, landmarks=name, random_state=seed, n_jobs=n_jobs
     )
 
 
