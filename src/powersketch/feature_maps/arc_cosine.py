@@ -145,18 +145,19 @@ class ArcCosineSketch(NeuralFeatureMap):
             unused["base_sketch"] = unused["tail"]
         return unused
 
-    def _draw(self, X: Rows, seed: int, size: int) -> tuple[ArcCosine, RowMap, dict[str, Any]]:
-        exact: ArcCosine = self._exact_kernel()
+    def _draw(
+        self, kernel: ArcCosine, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
         streams, finite = RandomStreams(seed, self._stream_name), None
         row_map: RowMap
         if self.method == "random":
-            row_map = _random_map(streams, X.shape[1], size, exact)
+            row_map = _random_map(streams, X.shape[1], size, kernel)
         else:
             options = self._sketch_options(X, size)
-            row_map, finite = self._arc_cosine_map(streams, X, size, exact, options)
-        if exact.order == 0:
+            row_map, finite = self._arc_cosine_map(streams, X, size, kernel, options)
+        if kernel.order == 0:
             row_map = ScaleFreeMap(row_map)
-        return exact, row_map, self._attributes(row_map, finite)
+        return row_map, self._attributes(row_map, finite)
 
 
 def _random_map(streams: RandomStreams, columns: int, size: int, exact: ArcCosine) -> RowMap:

@@ -31,7 +31,7 @@ from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.routines import LARGEST_LENGTH
 from powersketch.sketches import BASE_SKETCHES
-from powersketch.validation import REAL_ROWS, checked_rows, sound_array
+from powersketch.validation import REAL_ROWS, checked_rows, sound_array, without_duplicates
 
 if TYPE_CHECKING:
     from powersketch.accuracy import Certificate
@@ -95,13 +95,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             The fitted map.
         """
         del y
+        kernel = self._exact_kernel()
         self._check_parameters()
         refuse_unused(self, self._unused_options())
-        rows = _without_duplicates(checked_rows(X, estimator=self))
+        rows = checked_rows(X, estimator=self)
         ordinary = without_rows(rows, absurd_rows(rows))
-        seed = seed_from(self.random_state)
-        size, certificate = self._chosen_size(rows, ordinary, seed)
-        kernel, row_map, attributes = self._draw_compressed(ordinary, seed, size)
+        kernel, seed = self._resolved(kernel, ordinary), seed_from(self.random_state)
+        size, certificate = self._chosen_size(kernel, rows, ordinary, seed)
+        row_map, attributes = self._draw_compressed(kernel, ordinary, seed, size)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, X, skip_check_array=True)
         self.seed_, self.kernel_, self._row_map = seed, kernel, row_map
@@ -173,7 +174,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ):
             return X
         X = validate_data(self, X, **REAL_ROWS, reset=False, ensure_all_finite=False)
-        return _without_duplicates(X)
+        return without_duplicates(X)
 
     def _write(self, X: Rows, out: Real) -> Real:
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
@@ -196,7 +197,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _check_parameters(self) -> None:
         """Refuse bad parameters before any data is touched."""
         size = checked_size(self.n_components, self.eps)
-        self._exact_kernel()
         one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
         checked_truth("norm_preserving", self.norm_preserving)
         internal, smallest = self.internal_components, self._smallest_size()
@@ -233,8 +233,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         largest = int(internal) if isinstance(internal, numbers.Integral) else LARGEST_LENGTH
         return self._smallest_size(), largest
 
-    def _draw(self, X: Rows, seed: int, size: int) -> tuple[Kernel, RowMap, dict[str, Any]]:
-        """Return the exact kernel, the row map, and further fitted attributes by name."""
+    def _resolved(self, kernel: Any, X: Rows) -> Any:
+        """Return the kernel with numbers for what depends on the data."""
+        return kernel.resolve(X)
+
+    def _draw(self, kernel: Any, X: Rows, seed: int, size: int) -> tuple[RowMap, dict[str, Any]]:
+        """Return a row map of the exact kernel, and fitted attributes by name."""
         raise NotImplementedError
 
     def _is_exact(self, columns: int, size: int) -> bool:
@@ -243,19 +247,21 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return False
 
     def _draw_compressed(
-        self, X: Rows, seed: int, size: int
-    ) -> tuple[Kernel, RowMap, dict[str, Any]]:
+        self, kernel: Any, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
         """Draw the map; if asked for, a larger one of which main directions are kept."""
         if self.compress_from is None or self._is_exact(X.shape[1], size):
-            return self._draw(X, seed, size)
-        kernel, inner, attributes = self._draw(X, seed, self.compress_from)
+            return self._draw(kernel, X, seed, size)
+        inner, attributes = self._draw(kernel, X, seed, self.compress_from)
         streams = RandomStreams(seed, f"{self._stream_name}/principal")
         pilot = Pilot.of(X, streams, max(ROWS_PER_DIRECTION * size, PILOT_ROWS))
         threads = thread_count(self.n_jobs)
         row_map = CompressedMap.principal(inner, self.compress_from, pilot, size, threads)
-        return kernel, row_map, attributes
+        return row_map, attributes
 
-    def _chosen_size(self, X: Rows, ordinary: Rows, seed: int) -> tuple[int, Certificate | None]:
+    def _chosen_size(
+        self, kernel: Any, X: Rows, ordinary: Rows, seed: int
+    ) -> tuple[int, Certificate | None]:
         """Return the number of components, and a certificate if it was measured: on all rows."""
         if self.n_components != "auto":
             return int(self.n_components), None
@@ -265,7 +271,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         threads = thread_count(self.n_jobs)
 
         def draw(size: int) -> DrawnMap:
-            kernel, row_map, _ = self._draw(ordinary, seed, size)
+            row_map, _ = self._draw(kernel, ordinary, seed, size)
             return DrawnMap(kernel, row_map, size, threads)
 
         return grown_size(
@@ -364,14 +370,6 @@ def _internal_length(internal_components: Any, n_components: int) -> int:
         remedy=f"it may not be smaller than n_components={n_components}, None is the default",
     )
     return padded_length(internal)
-
-
-def _without_duplicates(X: Rows) -> Rows:
-    """Return sparse rows whose every entry is stored once: norms are sums over the entries."""
-    if not isinstance(X, np.ndarray) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _check_output(out: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:

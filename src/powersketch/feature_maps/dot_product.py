@@ -239,22 +239,26 @@ class DotProductSketch(SeriesFeatureMap):
     def _exact_kernel(self) -> DotProduct:
         return DotProduct(self.series, 1.0 if self.gamma is None else self.gamma)
 
-    def _draw(self, X: Rows, seed: int, size: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
-        exact = DotProduct(self.series, self._factor(X))
+    def _resolved(self, kernel: DotProduct, X: Rows) -> DotProduct:
+        return DotProduct(self.series, self._factor(X))
+
+    def _draw(
+        self, kernel: DotProduct, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
         streams = RandomStreams(seed, self._stream_name)
-        radius = self._squared_radius(X, exact)
-        series = exact.power_series(radius)
+        radius = self._squared_radius(X, kernel)
+        series = kernel.power_series(radius)
         finite = self._finite_series(series, X.shape[0], streams, radius)
-        kernel = PowerSum(
+        power_sum = PowerSum(
             AugmentedRows(1.0 / finite.radius, 0.0),
             finite,
             # The disk of a callable is not known: rows a little longer than those of fit may come.
             largest_squared_norm=math.inf if callable(self.series) else series.radius,
-            exact=exact.profile,
+            exact=kernel.profile,
         )
         options = self._sketch_options(X, size)
-        row_map = self._series_map(streams, X, size, kernel, exact, options)
-        return exact, row_map, {"gamma_": exact.gamma, **self._attributes(row_map, finite)}
+        row_map = self._series_map(streams, X, size, power_sum, kernel, options)
+        return row_map, {"gamma_": kernel.gamma, **self._attributes(row_map, finite)}
 
     def _factor(self, X: Rows) -> float:
         """Return gamma; where it is left open, one with which the rows have values."""

@@ -147,8 +147,9 @@ class GaussianSketch(FeatureMap):
     def _smallest_size(self) -> int:
         return _SMALLEST_FOURIER if self.method == "fourier" else 1
 
-    def _draw(self, X: Rows, seed: int, size: int) -> tuple[Gaussian, RowMap, dict[str, Any]]:
-        kernel: Gaussian = self._exact_kernel().resolve(X)
+    def _draw(
+        self, kernel: Gaussian, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
         streams = RandomStreams(seed, self._stream_name)
         pilot = Pilot.of(X, streams)
         rows = CentredRows(central_row(pilot.rows), math.sqrt(2.0 * kernel.gamma))
@@ -166,7 +167,7 @@ class GaussianSketch(FeatureMap):
         method = row_map.name
         if isinstance(row_map, StackedMap) and self.norm_preserving and size >= _SMALLEST_FOURIER:
             row_map = row_map.with_safe(FourierMap.draw(streams.child("fourier"), rows, size))
-        return kernel, row_map, {"gamma_": kernel.gamma, "method_": method}
+        return row_map, {"gamma_": kernel.gamma, "method_": method}
 
     def _candidates(self, squared_radius: float, size: int) -> list[str]:
         """Return what to measure, the cheapest first."""

@@ -169,15 +169,16 @@ class NeuralTangentSketch(NeuralFeatureMap):
         random_with_bias = self.method == "random" and exact.bias_variance > 0
         return self._by_layers(exact) or random_with_bias
 
-    def _draw(self, X: Rows, seed: int, size: int) -> tuple[NeuralTangent, RowMap, dict[str, Any]]:
-        exact: NeuralTangent = self._exact_kernel()
+    def _draw(
+        self, kernel: NeuralTangent, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
         streams, options = RandomStreams(seed, self._stream_name), self._sketch_options(X, size)
         finite: FiniteSeries | None = None
-        if self.method == "random" or self._by_layers(exact):
-            row_map = _LayerBuilder(self, exact, streams, options).build(X, size)
+        if self.method == "random" or self._by_layers(kernel):
+            row_map = _LayerBuilder(self, kernel, streams, options).build(X, size)
         else:
-            row_map, finite = self._whole_map(streams, X, size, exact, options)
-        return exact, row_map, self._attributes(row_map, finite)
+            row_map, finite = self._whole_map(streams, X, size, kernel, options)
+        return row_map, self._attributes(row_map, finite)
 
     def _whole_map(
         self,

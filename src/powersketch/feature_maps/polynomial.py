@@ -163,8 +163,9 @@ class PolynomialSketch(FeatureMap):
         variables = columns + int(self.coef0 > 0)
         return bool(self.norm_preserving) and monomials_fit(variables, int(self.degree), size)
 
-    def _draw(self, X: Rows, seed: int, size: int) -> tuple[Polynomial, RowMap, dict[str, Any]]:
-        kernel: Polynomial = self._exact_kernel().resolve(X)
+    def _draw(
+        self, kernel: Polynomial, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
         rows = AugmentedRows(kernel.gamma, kernel.coef0)
         row_map: RowMap
         if self._is_exact(X.shape[1], size):
@@ -172,8 +173,7 @@ class PolynomialSketch(FeatureMap):
         else:
             row_map = self._sketch(X, kernel, rows, RandomStreams(seed, self._stream_name), size)
         method = "exact" if row_map.name == "exact" else self.method
-        attributes = {"gamma_": kernel.gamma, "method_": method, "expansion_": row_map.name}
-        return kernel, row_map, attributes
+        return row_map, {"gamma_": kernel.gamma, "method_": method, "expansion_": row_map.name}
 
     def _sketch(
         self,

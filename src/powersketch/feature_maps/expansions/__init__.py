@@ -111,11 +111,3 @@ def scaled_column(numbers: Sequence[Scaled]) -> Scaled:
     mantissas = np.array([number.mantissa for number in numbers]).reshape(-1, 1)
     exponents = np.array([number.exponent for number in numbers], dtype=np.int64).reshape(-1, 1)
     return Scaled(mantissas, exponents)
-
-
-def sum_of_squares(values: Float64) -> Vector | float:
-    """Return Σ_i values[i]² of every column, added in their order for any number of columns."""
-    if not len(values):
-        return 0.0
-    total: Vector = np.add.accumulate(values * values)[-1]
-    return total

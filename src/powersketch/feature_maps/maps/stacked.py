@@ -18,7 +18,6 @@ from powersketch.feature_maps.expansions import (
     Expansion,
     Measured,
     Terms,
-    sum_of_squares,
 )
 from powersketch.feature_maps.maps import (
     WITHOUT_SERIES,
@@ -63,6 +62,7 @@ class SketchedTerms:
 
     part: int
     chain: Powers
+    degrees: tuple[int, ...]
     slices: Mapping[int, Slice]
     places: NDArray[np.intp]
 
@@ -105,7 +105,7 @@ class StackedMap:
         others = [(1, expansion.parts[1].degrees[k]) for k in sizes.others]
         terms = (*((0, degree) for degree in sizes.degrees), *others)
         sketched = tuple(
-            SketchedTerms(part, chain, slices, _places(terms, part, chain.degrees))
+            _sketched_terms(terms, part, chain, slices)
             for part, chain, slices in _drawn_chains(streams, expansion, sizes, options)
         )
         columns = expansion.parts[0].columns
@@ -123,7 +123,7 @@ class StackedMap:
         A map that does not look at the data has a variance of about 1 / size, for any row.
         """
         shares = self._shares(measured)
-        variances = self._variances(measured, shares, sum_of_squares(shares))
+        variances = self._variances(measured, shares, _sum_of_squares(shares))
         unusual = max(_UNUSUAL * float(np.median(variances)), _SMALL / size)
         return unusual, max(_OUT_OF_RANGE * float(np.max(variances)), _LARGE / size)
 
@@ -147,7 +147,7 @@ class StackedMap:
         """One over the number of features that sketch a term; zero for those that are exact."""
         inverse = np.zeros(len(self.terms))
         for terms in self.sketched:
-            for place, degree in zip(terms.places.tolist(), terms.chain.degrees, strict=True):
+            for place, degree in zip(terms.places.tolist(), terms.degrees, strict=True):
                 if degree > 1:  # of degree 1, most is exact
                     inverse[place] = 1.0 / terms.slices[degree].size
         return inverse
@@ -158,7 +158,7 @@ class StackedMap:
         A degree of weight w sketched with m features has w² / m. Weight of degrees without features
         is in the wrong place: it counts with its square. `powers` is Σ shares².
         """
-        exact = sum_of_squares(measured.constants[: self.sizes.constants])
+        exact = _sum_of_squares(measured.constants[: self.sizes.constants])
         lost = np.minimum(np.maximum(1.0 - exact - powers, 0.0), 1.0)
         growth = 1.0 + np.divide(lost, powers, out=np.zeros_like(lost), where=powers > lost)
         weights = growth * np.square(shares)
@@ -182,7 +182,7 @@ class StackedMap:
         measured = self.expansion.measure(X, threads)
         near_one = [rows.near_one(X) for rows in measured.rows]
         shares = self._shares(measured)
-        powers = sum_of_squares(shares)
+        powers = _sum_of_squares(shares)
         strangeness = self._strangeness(measured, shares, powers)
         constants = measured.constants[: self.sizes.constants]
         if self.preserve_norms:
@@ -216,7 +216,7 @@ class StackedMap:
         for terms in self.sketched:
             inverse = divide_or_zero(1.0, np.sqrt(measured.rows[terms.part].squared_norms))
             undo = Scaled.of(inverse).times_power_of_two(exponents[terms.part])
-            for place, degree in zip(terms.places.tolist(), terms.chain.degrees, strict=True):
+            for place, degree in zip(terms.places.tolist(), terms.degrees, strict=True):
                 literal = Scaled.of(np.array(terms.chain.literal_factor(degree)))
                 factor = undo.power(degree) * literal
                 scales[place] = (Scaled.of(scales[place]) * factor).to_float()
@@ -228,7 +228,7 @@ class StackedMap:
 
     def _restore_vanished(self, X: Rows, scales: Float64, out: Real) -> None:
         for terms in self.sketched:
-            for place, degree in zip(terms.places.tolist(), terms.chain.degrees, strict=True):
+            for place, degree in zip(terms.places.tolist(), terms.degrees, strict=True):
                 cut = terms.slices[degree]
                 block = out[:, cut.offset : cut.offset + cut.size]
                 restore_vanished(X, block, scales[place], cut.offset)
@@ -267,10 +267,12 @@ def _drawn_chains(
     return chains
 
 
-def _places(
-    terms: Sequence[tuple[int, int]], part: int, degrees: Sequence[int]
-) -> NDArray[np.intp]:
-    return np.array([terms.index((part, degree)) for degree in degrees], dtype=np.intp)
+def _sketched_terms(
+    terms: Sequence[tuple[int, int]], part: int, chain: Powers, slices: Mapping[int, Slice]
+) -> SketchedTerms:
+    degrees = chain.degrees
+    places = np.array([terms.index((part, degree)) for degree in degrees], dtype=np.intp)
+    return SketchedTerms(part, chain, degrees, slices, places)
 
 
 def _completed(
@@ -286,7 +288,7 @@ def _completed(
         constants = _completed_constants(constants, empty)
     if not len(shares):
         return constants, shares
-    rest = np.sqrt(np.maximum(1.0 - sum_of_squares(constants), 0.0))
+    rest = np.sqrt(np.maximum(1.0 - _sum_of_squares(constants), 0.0))
     present = np.sqrt(powers)
     lost = present <= _NOTHING
     if not lost.any():
@@ -298,7 +300,7 @@ def _completed(
 
 def _completed_constants(constants: Float64, empty: NDArray[np.bool_]) -> Float64:
     """Give the constants of rows without anything else a norm of one."""
-    norms = np.sqrt(sum_of_squares(constants))
+    norms = np.sqrt(_sum_of_squares(constants))
     factor = np.where(empty & (norms > 0), 1.0 / np.where(norms > 0, norms, 1.0), 1.0)
     completed = factor * constants
     completed[0] = np.where(empty & (norms == 0), 1.0, completed[0])
@@ -367,3 +369,11 @@ def _coordinate_energies(pilot: Rows, rows: AffineRows, terms: Terms, importance
         squares = terms.direction * terms.direction
         energies += squares * math.fsum(linear * rows.shift * rows.shift)
     return np.maximum(energies, 0.0)
+
+
+def _sum_of_squares(values: Float64) -> Vector | float:
+    """Return Σ_i values[i]² of every column, added in their order for any number of columns."""
+    if not len(values):
+        return 0.0
+    total: Vector = np.add.accumulate(values * values)[-1]
+    return total
