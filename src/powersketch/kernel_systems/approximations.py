@@ -14,8 +14,7 @@ from sklearn.base import clone
 from powersketch import routines
 from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse, slices
 from powersketch.execution import interruptible, thread_count
-from powersketch.feature_maps import FeatureMap, capped, central_row
-from powersketch.kernel_systems.maps import map_for
+from powersketch.feature_maps import FeatureMap, capped, central_row, map_for
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.linalg import (
     CholeskyFactor,

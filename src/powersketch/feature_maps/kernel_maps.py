@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from powersketch.exceptions import InputTypeError
-from powersketch.feature_maps import (
-    ArcCosineSketch,
-    DotProductSketch,
-    FeatureMap,
+from powersketch.feature_maps.arc_cosine import ArcCosineSketch
+from powersketch.feature_maps.base import FeatureMap, kernel_parameters
+from powersketch.feature_maps.dot_product import DotProductSketch
+from powersketch.feature_maps.gaussian import GaussianSketch
+from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
+from powersketch.feature_maps.polynomial import PolynomialSketch
+from powersketch.kernels import Kernel
+
+_MAPS: tuple[type[FeatureMap], ...] = (
     GaussianSketch,
-    NeuralTangentSketch,
     PolynomialSketch,
+    ArcCosineSketch,
+    NeuralTangentSketch,
+    DotProductSketch,
 )
-from powersketch.kernels import (
-    ArcCosine,
-    DotProduct,
-    Gaussian,
-    Kernel,
-    NeuralTangent,
-    Polynomial,
-)
-
-_MAPS: dict[type[Kernel], tuple[type[FeatureMap], dict[str, str]]] = {
-    Gaussian: (GaussianSketch, {"gamma": "gamma"}),
-    Polynomial: (PolynomialSketch, {"degree": "degree", "gamma": "gamma", "coef0": "coef0"}),
-    ArcCosine: (ArcCosineSketch, {"order": "order", "depth": "depth"}),
-    NeuralTangent: (
-        NeuralTangentSketch,
-        {name: name for name in ("depth", "train_output", "weight_variance", "bias_variance")},
-    ),
-    DotProduct: (DotProductSketch, {"series": "series", "gamma": "gamma"}),
-}
-
-
-def kernel_parameters(sketch: type[FeatureMap]) -> frozenset[str]:
-    """Return the names of the parameters of a feature map that belong to its kernel."""
-    return frozenset(name for kind, names in _MAPS.values() if kind is sketch for name in names)
 
 
 def map_for(
@@ -67,22 +48,21 @@ def map_for(
 
     Examples
     --------
-    >>> from powersketch.kernel_systems.maps import map_for
+    >>> from powersketch.feature_maps import map_for
     >>> from powersketch.kernels import Polynomial
     >>> map_for(Polynomial(degree=3, coef0=1.0), 50, random_state=0)
     PolynomialSketch(coef0=1.0, degree=3, n_components=50, random_state=0)
     """
-    for kind, (sketch, names) in _MAPS.items():
-        if isinstance(kernel, kind):
-            own: dict[str, Any] = {name: getattr(kernel, field) for name, field in names.items()}
+    for sketch in _MAPS:
+        if isinstance(kernel, sketch.kernel_class):
             return sketch(
-                **own,
+                **{name: getattr(kernel, name) for name in kernel_parameters(sketch)},
                 n_components=n_components,
                 random_state=random_state,
                 n_jobs=n_jobs,
                 verbose=verbose,
             )
-    known = ", ".join(kind.__name__ for kind in _MAPS)
+    known = ", ".join(sketch.kernel_class.__name__ for sketch in _MAPS)
     raise InputTypeError(
         f"there is no feature map for {kernel!r}; allowed are {known}: give a map of your own, or "
         "use another strategy."

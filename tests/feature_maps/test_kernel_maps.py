@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powersketch.kernel_systems.maps import map_for
+from powersketch.feature_maps import map_for
 from powersketch.kernels import (
     ArcCosine,
     DotProduct,

@@ -7,15 +7,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Vector
 from powersketch.random_streams import RandomStreams
 
 Indices: TypeAlias = NDArray[np.int64]
-Float64: TypeAlias = NDArray[np.float64]
 
 
-def weighted_sample(
-    streams: RandomStreams, name: str, weights: Float64, count: int
-) -> NDArray[np.int64]:
+def weighted_sample(streams: RandomStreams, name: str, weights: Vector, count: int) -> Indices:
     """Return distinct positions, drawn one after the other in proportion to their weights [ES06].
 
     Parameters
@@ -43,8 +41,8 @@ def weighted_sample(
 
 
 def thinned(
-    streams: RandomStreams, name: str, probabilities: Float64, most: int
-) -> tuple[Indices, Float64]:
+    streams: RandomStreams, name: str, probabilities: Vector, most: int
+) -> tuple[Indices, Vector]:
     """Keep positions independently of each other, about `most` of them at most, and weight them.
 
     Parameters
@@ -75,8 +73,8 @@ def thinned(
     return kept, probabilities[kept] ** -0.5
 
 
-def _uniform(streams: RandomStreams, name: str, count: int) -> Float64:
+def _uniform(streams: RandomStreams, name: str, count: int) -> Vector:
     """Return independent numbers inside (0, 1)."""
     # The largest numbers would be rounded to one.
-    uniform: Float64 = np.minimum(streams.uniforms(name, count) + 2.0**-54, 1.0 - 2.0**-53)
+    uniform: Vector = np.minimum(streams.uniforms(name, count) + 2.0**-54, 1.0 - 2.0**-53)
     return uniform
