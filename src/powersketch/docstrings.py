@@ -16,16 +16,19 @@ sample_weight : array of shape (n_samples,), default=None
     Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole weights
     repeat rows."""
 
+_N_JOBS = """\
+n_jobs : int or None, default=None
+    Number of threads, with scikit-learn's meaning: None is one, -1 all processors."""
+_VERBOSE = """\
+verbose : int, default=0
+    Whether to report progress on standard error."""
+
 OPTIONS = {
     "random_state": """\
 random_state : int, RandomState instance or None, default=None
     Seed of all random numbers; the same seed gives the same bits on every machine.""",
-    "n_jobs": """\
-n_jobs : int or None, default=None
-    Number of threads, with scikit-learn's meaning: None is one, -1 all processors.""",
-    "verbose": """\
-verbose : int, default=0
-    Whether to report progress on standard error.""",
+    "n_jobs": _N_JOBS,
+    "verbose": _VERBOSE,
     # Feature maps.
     "n_components": """\
 n_components : int or "auto", default=100
@@ -56,16 +59,14 @@ tail : {"fit", "truncate", "sample"}, default="fit"
     "tail_eps": """\
 tail_eps : float, default=1e-3
     The accuracy asked of the series by "truncate" and "sample".""",
-    "norm_preserving": """\
+    "map_options": f"""\
 norm_preserving : bool, default=True
     Whether every power is rescaled to its exact norm, which makes the diagonal of Z Zᵀ that of
-    the kernel. False gives the paper's linear sketch.""",
-    "internal_components": """\
+    the kernel. False gives the paper's linear sketch.
 internal_components : int or None, default=None
     Length of intermediate powers, rounded up to a power of two; None takes the first power of
     two not below `n_components`. Twice or four times as much lowers the error of high degrees a
-    little.""",
-    "compress_from": """\
+    little.
 compress_from : int or None, default=None
     If given, a sketch of this many features is drawn, and its `n_components` main directions on
     a sample of the rows given to `fit` are kept: of 512 or, if that is more, 2 · `n_components`
@@ -73,15 +74,15 @@ compress_from : int or None, default=None
     between a quarter and two thirds at degrees up to 7, and less beyond. What lies outside
     these directions is lost: the diagonal of Z Zᵀ is not exact but too small. Every row takes a
     product with a matrix of `compress_from` × `n_components`, much longer than the sketch
-    itself, and directions rest on LAPACK: another machine may round them differently.""",
-    "eps": """\
+    itself, and directions rest on LAPACK: another machine may round them differently.
 eps : float or None, default=None
     With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-    Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.""",
-    "sketch_random_state": """\
+    Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
 random_state : int, RandomState instance or None, default=None
     An int gives the same bits on every machine, for every number of threads and every split of
-    the rows into batches.""",
+    the rows into batches.
+{_N_JOBS}
+{_VERBOSE}""",
     # Attributes of fitted feature maps.
     "map_attributes": """\
 seed_ : int

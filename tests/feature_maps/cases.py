@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -655,6 +657,40 @@ each_homogeneous_case = pytest.mark.parametrize(
     "case", HOMOGENEOUS.values(), ids=HOMOGENEOUS.keys()
 )
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+# One case for every kind of row map, for what concerns rows rather than parameters.
+KINDS = {
+    name: CASES[name]
+    for name in (
+        "exact",
+        "direct",
+        "mean",
+        "literal around the mean",
+        "adaptive",
+        "main directions",
+        "gaussian powers with monomials",
+        "gaussian single power by countsketch",
+        "gaussian fourier",
+        "series exp by osnap",
+        "arc-cosine of steps, around the mean",
+        "arc-cosine at random, order 1, depth 1",
+        "tangent by layers with bias",
+        "tangent at random with bias",
+    )
+}
+each_kind = pytest.mark.parametrize("case", KINDS.values(), ids=KINDS.keys())
+
+
+def each_case_with(cases: Mapping[str, Case] = CASES, /, **values: Sequence[Any]) -> Any:
+    """Give every case one combination of the values, by turns: all of them occur, but not twice.
+
+    What they stand for is handled by the same code for all cases.
+    """
+    combinations = list(itertools.product(*values.values()))
+    turns = zip(cases.values(), itertools.cycle(combinations))
+    arguments = [(case, *combination) for case, combination in turns]
+    return pytest.mark.parametrize(("case", *values), arguments, ids=cases.keys())
+
+
 each_float = pytest.mark.parametrize("dtype", FLOATS)
 
 

@@ -25,6 +25,7 @@ from tests.feature_maps.cases import (
     Case,
     assert_same_bits,
     each_case,
+    each_case_with,
     each_estimator,
     uncentred,
 )
@@ -351,8 +352,7 @@ class TestRows:
         assert sketch.kernel_ is kernel
         assert_same_bits(sketch.transform(X), Z)
 
-    @each_case
-    @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+    @each_case_with(container=[np.asarray, sp.csr_array])
     @pytest.mark.parametrize(
         ("value", "message"), [(np.nan, "contains NaN"), (-np.inf, "contains infinity")]
     )

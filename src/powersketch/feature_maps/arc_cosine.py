@@ -73,6 +73,10 @@ class ArcCosineSketch(NeuralFeatureMap):
         "power" sketches the powers of the series; "random" takes the activations of random neurons.
     %(power_method)s
     %(fitted_tail)s
+    %(tail_eps)s
+    %(base_sketch)s
+    %(expansion)s
+    %(map_options)s
 
     Attributes
     ----------

@@ -150,6 +150,7 @@ class DotProductSketch(SeriesFeatureMap):
         takes a handful of degrees up to 256, with coefficients fitted to the kernel for the
         norms of the data; it is the most accurate where coefficients decay slowly.
     %(tail_eps)s
+    %(map_options)s
 
     Attributes
     ----------

@@ -46,6 +46,7 @@ class GaussianSketch(FeatureMap):
     Parameters
     ----------
     %(gamma)s
+    %(n_components)s
     method : {"auto", "power", "single_power", "fourier"}, default="auto"
         "power" stacks the terms of the Taylor series; "single_power" is
         (1 + 2 gamma ⟨x, y⟩ / P)^P with P up to 1024, on centred rows; "fourier" does not look at
@@ -53,13 +54,7 @@ class GaussianSketch(FeatureMap):
         best.
     %(power_method)s
     %(base_sketch)s
-    %(norm_preserving)s
-    %(internal_components)s
-    %(compress_from)s
-    %(eps)s
-    %(sketch_random_state)s
-    %(n_jobs)s
-    %(verbose)s
+    %(map_options)s
 
     Attributes
     ----------

@@ -55,6 +55,10 @@ class NeuralTangentSketch(NeuralFeatureMap):
         of the features before it. "auto" is "whole" wherever the kernel has such a series, where it
         was more accurate in all our measurements, and "layers" for deep networks with biases.
     %(fitted_tail)s
+    %(tail_eps)s
+    %(base_sketch)s
+    %(expansion)s
+    %(map_options)s
 
     Attributes
     ----------

@@ -61,13 +61,7 @@ class PolynomialSketch(FeatureMap):
         at the data; "auto" measures both on a sample of the rows and keeps the better (and is
         "none" if `norm_preserving` is False). If all monomials fit into `n_components`, every
         setting takes them, and the features are exact.
-    %(norm_preserving)s
-    %(internal_components)s
-    %(compress_from)s
-    %(eps)s
-    %(sketch_random_state)s
-    %(n_jobs)s
-    %(verbose)s
+    %(map_options)s
 
     Attributes
     ----------

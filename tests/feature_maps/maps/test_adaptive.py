@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.estimator_checks import check_estimator
 
 from powersketch import PolynomialSketch
 from powersketch.powers.adaptive import draws
@@ -152,16 +151,6 @@ class TestAccuracy:
 
 
 class TestParameters:
-    @pytest.mark.parametrize(
-        "parameters",
-        [
-            {"n_components": 2, "coef0": 0.5, "n_jobs": 2},
-            {"n_components": 3, "norm_preserving": False},
-        ],
-    )
-    def test_scikit_learns_checks(self, parameters: dict[str, Any]) -> None:
-        check_estimator(adaptive(**parameters))
-
     def test_mean_is_refused(self) -> None:
         with pytest.raises(
             ValueError, match=r"expansion='mean' is not for method='adaptive'.*'auto'"
