@@ -275,7 +275,7 @@ class RowSample:
         if rows.count <= _ROWS_MEASURED_FIRST:
             sizes.append(_squared_errors(sketch, rows, streams))
         probabilities = row_probabilities(sizes, size)
-        uniform = (streams.words("rows", rows.count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        uniform = streams.uniforms("rows", rows.count)
         chosen = np.flatnonzero(uniform < probabilities)
         return cls(rows.take(chosen), probabilities[chosen])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,14 +12,19 @@ from numpy.typing import NDArray
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.execution import ordered_map
-from powersketch.powers.methods import FormatCache
-from powersketch.powers.programs import Slice
+from powersketch.powers.methods import (
+    FormatCache,
+    Outputs,
+    PowerOptions,
+    ShiftedRows,
+    Slice,
+    to_one,
+)
 from powersketch.powers.scaled_numbers import Scaled
-from powersketch.powers.unit_rows import UnitRows, to_one, unit_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import ComplexProjection, complex_projection
 
-# Running products, a factor and what multiplies them shall stay in a core's own cache.
+# Running products, a factor and what multiplies them are to stay in the cache of a core.
 _CACHE_BYTES = 1 << 20
 _ARRAYS_AT_ONCE = 5
 _LANES = 16  # rows that the transforms process side by side
@@ -71,9 +75,9 @@ class ComplexToReal:
     """Sketches of some powers of rows by complex product features Φ = W₁u ∘ … ∘ W_l u [WOF23].
 
     The real and imaginary parts of Φ are the features: E Re⟨Φ(u), Φ(v)⟩ = ⟨u, v⟩^l, and as the
-    squares of W's entries have mean zero, each part contributes one half of that. Blocks of
-    different degrees have product features of their own; these lie in the order of falling
-    degrees, so that the factor W_t is needed for the first few of them only.
+    squares of W's entries have mean zero, each part contributes one half of that. Every degree has
+    its own block of product features; blocks lie in the order of falling degrees, so that the
+    factor W_t is needed for the first few of them only.
 
     Attributes
     ----------
@@ -98,15 +102,7 @@ class ComplexToReal:
 
     @classmethod
     def draw(
-        cls,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        *,
-        internal: int,
-        base_sketch: str,
-        preserve_norms: bool,
-        direction: Vector | None = None,
+        cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> ComplexToReal:
         """Sample the factors; each of them is independent of the others."""
         blocks: list[Block] = []
@@ -116,7 +112,10 @@ class ComplexToReal:
         for step in range(1, max(outputs) + 1):
             needed = max(block.stop for block in blocks if block.degree >= step)
             branch = streams.child(f"factor/{step}")
-            factors.append(complex_projection(base_sketch, branch, columns, needed, internal))
+            factors.append(
+                complex_projection(options.base_sketch, branch, columns, needed, options.internal)
+            )
+        preserve_norms, direction = options.preserve_norms, options.direction
         return cls(columns, tuple(blocks), tuple(factors), preserve_norms, direction)
 
     @property
@@ -130,10 +129,9 @@ class ComplexToReal:
         return math.sqrt(2.0 / block.output.size)
 
     def _images_for(self, X: Rows) -> _Images | None:
-        """Return the projections of the direction, if they are what a shift adds.
+        """Return the projections of the direction, by which sparse rows are shifted.
 
-        It is added to dense rows themselves. Sparse ones would not stay sparse: their projections
-        get it.
+        The shift is added to dense rows themselves; sparse ones would not stay sparse.
         """
         if not is_sparse(X) or self.direction is None:
             return None
@@ -141,53 +139,45 @@ class ComplexToReal:
         images = (factor.apply(row) for factor in self.factors)
         return [(real.astype(X.dtype), imaginary.astype(X.dtype)) for real, imaginary in images]
 
-    def write(
-        self,
-        X: Rows,
-        row_scale: Vector,
-        row_shift: Vector | None,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        images, parts = self._images.get(X, self._images_for), slices(*self._cut(X))
+        images = self._images.get(rows.X, self._images_for)
+        parts = slices(rows.X.shape[0], self._block_rows(rows.X))
 
         def write(part: slice) -> bool:
-            shift = None if row_shift is None else row_shift[part]
-            rows = unit_rows(X[part], row_scale[part], shift, self.direction)
-            return self._write(rows, images, block_scales[part], out[part])
+            unit = unit_rows(rows[part], self.direction)
+            return self._write(unit, images, block_scales[part], out[part])
 
         # A list, as every part has to be written even if one of them overflows.
         return all(list(ordered_map(write, parts, threads)))
 
-    def _cut(self, X: Rows) -> tuple[int, int]:
-        """Return the number of rows, and how many of them are taken at once."""
+    def _block_rows(self, X: Rows) -> int:
+        """Return how many rows are taken at once."""
         width = _ARRAYS_AT_ONCE * self.blocks[-1].stop
         if not is_sparse(X):
             width = max(width, self.columns)
         rows: int = _CACHE_BYTES // (width * X.dtype.itemsize)
-        return X.shape[0], max(rows // _LANES, 1) * _LANES
+        return max(rows // _LANES, 1) * _LANES
 
     def _write(
         self, rows: UnitRows, images: _Images | None, block_scales: Float64, out: Real
     ) -> bool:
-        """Multiply factor after factor, and write every block as soon as its degree is there."""
+        """Multiply factor after factor, and write every block as soon as its degree is reached."""
         fits, last = True, len(self.factors)
         real, imaginary = self._projection(rows, images, 0)
-        track = rows.exponent.copy()
+        exponent = rows.exponent.copy()
         for degree in range(1, last + 1):
             for column, block in enumerate(self.blocks):
                 if block.degree == degree:
                     values, scales = block.columns_of(real, imaginary), block_scales[:, column]
-                    fits &= self._write_block(values, block.output, scales, track, out)
+                    fits &= self._write_block(values, block.output, scales, exponent, out)
             if degree == last:
                 break
             factor = self._projection(rows, images, degree)
             real, imaginary = _product(real, imaginary, *factor)
-            track += rows.exponent
+            exponent += rows.exponent
             if degree % _FACTORS_BETWEEN_RESCALINGS == 0:
-                track += _rescale(real, imaginary)
+                exponent += _rescale(real, imaginary)
         return fits
 
     def _projection(self, rows: UnitRows, images: _Images | None, index: int) -> tuple[Real, Real]:
@@ -195,7 +185,7 @@ class ComplexToReal:
         if rows.shift is not None and images is not None:
             for part, image in zip((real, imaginary), images[index], strict=True):
                 part += rows.shift[:, None] * image
-        # What is left of sums that cancel is rounding errors, which norms would make features of.
+        # Sums that cancel leave rounding errors, which preserved norms would turn into features.
         noise = _NOISE * np.finfo(real.dtype).eps
         for part in (real, imaginary):
             part *= np.abs(part) > noise
@@ -205,24 +195,62 @@ class ComplexToReal:
         self,
         values: Real,
         output: Slice,
-        scales: NDArray[np.float64],
-        track: NDArray[np.int64],
+        scales: Vector,
+        exponent: NDArray[np.int64],
         out: Real,
     ) -> bool:
-        """Write a block whose true values are `values` · 2^track; False if it overflows."""
-        factor, exponent = to_one(np.abs(values).max(axis=1), values.dtype)
+        """Write a block whose true values are `values` · 2^exponent; False if it overflows."""
+        factor, removed = to_one(np.abs(values).max(axis=1), values.dtype)
         values *= factor.astype(values.dtype)[:, None]
-        squares = routines.squared_norms(values)
-        norms = np.sqrt(squares)
+        norms = np.sqrt(routines.squared_norms(values))
         if self.preserve_norms:
             scaling = divide_or_zero(scales, norms)
         else:
-            scaled = Scaled.of(scales).times_power_of_two(track + exponent).to_float()
+            scaled = Scaled.of(scales).times_power_of_two(exponent + removed).to_float()
             scaling = np.where(norms > 0, scaled, 0.0)
-        columns = slice(output.offset, output.offset + output.size)
         with np.errstate(over="ignore", invalid="ignore"):
-            np.multiply(values, scaling.astype(out.dtype)[:, None], out=out[:, columns])
+            np.multiply(values, scaling.astype(out.dtype)[:, None], out=out[:, output.columns])
             return bool(np.all(scaling * np.maximum(norms, 1.0) <= np.finfo(out.dtype).max))
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Rows u · 2^−exponent whose largest coordinates are between ½ and 1.
+
+    The shift is not added to sparse rows, which it would fill: `shift` says how far they are to be
+    moved along the direction.
+    """
+
+    values: Rows
+    shift: Real | None
+    exponent: NDArray[np.int64]
+
+
+def unit_rows(rows: ShiftedRows, direction: Vector | None) -> UnitRows:
+    """Compute the rows in double precision, and return them in the dtype of X."""
+    if is_sparse(rows.X):
+        return _sparse_unit_rows(rows, direction)
+    values = rows.X * rows.scale[:, None]
+    if rows.shift is not None and direction is not None:
+        values = np.pad(values, ((0, 0), (0, len(direction) - values.shape[1])))
+        values += rows.shift[:, None] * direction
+    factor, exponent = to_one(np.abs(values).max(axis=1), np.dtype(np.float64))
+    values *= factor[:, None]
+    return UnitRows(values.astype(rows.X.dtype, copy=False), None, exponent)
+
+
+def _sparse_unit_rows(rows: ShiftedRows, direction: Vector | None) -> UnitRows:
+    values, dtype = rows.X.astype(np.float64), rows.X.dtype
+    counts = np.diff(values.indptr)
+    values.data *= np.repeat(rows.scale, counts)
+    largest = abs(values).max(axis=1).toarray().ravel()
+    shift = None if direction is None else rows.shift
+    if shift is not None and direction is not None:
+        largest = np.maximum(largest, np.abs(shift) * np.abs(direction).max())
+    factor, exponent = to_one(largest, np.dtype(np.float64))
+    values.data *= np.repeat(factor, counts)
+    moved = None if shift is None else (shift * factor).astype(dtype)
+    return UnitRows(values.astype(dtype), moved, exponent)
 
 
 def _product(real: Real, imaginary: Real, a: Real, b: Real) -> tuple[Real, Real]:

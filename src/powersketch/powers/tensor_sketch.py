@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
-from powersketch.powers.methods import FormatCache
-from powersketch.powers.programs import Slice
-from powersketch.powers.repeated_squaring import within_range
+from powersketch.powers.methods import FormatCache, Outputs, PowerOptions, ShiftedRows
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import TensorSketchSpec, make_tensor_sketch
 
 
 @dataclass(frozen=True, eq=False)
 class TensorSketchPowers:
-    """z_l = C₁u ∗ C₂u ∗ … ∗ C_l u for every degree l, with CountSketches of its own [PP13].
+    """z_l = C₁u ∗ C₂u ∗ … ∗ C_l u for every degree l, each with its own CountSketches [PP13].
 
     A circular convolution of CountSketches is the CountSketch of u^⊗l under the sum of their hashes
     and the product of their signs. It is unbiased, with a variance below
@@ -45,26 +43,21 @@ class TensorSketchPowers:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import Slice, TensorSketchPowers
+    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice
+    >>> from powersketch.powers.tensor_sketch import TensorSketchPowers
     >>> from powersketch.random_streams import RandomStreams
-    >>> sketch = TensorSketchPowers.draw(
-    ...     RandomStreams(7),
-    ...     3,
-    ...     {2: Slice(0, 4, 0)},
-    ...     internal=4,
-    ...     base_sketch="srht",
-    ...     preserve_norms=False,
-    ... )
+    >>> options = PowerOptions(internal=4, base_sketch="srht", preserve_norms=False)
+    >>> sketch = TensorSketchPowers.draw(RandomStreams(7), 3, {2: Slice(0, 4, 0)}, options)
     >>> ones, out = np.ones(2), np.empty((2, 4))
     >>> X = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    >>> sketch.write(X, ones, None, ones[:, None], out, 1)
+    >>> sketch.write(ShiftedRows(X, ones), ones[:, None], out, threads=1)
     True
     >>> np.linalg.norm(out, axis=1)
     array([1., 4.])
     """
 
     columns: int
-    outputs: Mapping[int, Slice]
+    outputs: Outputs
     keys: Mapping[int, NDArray[np.uint64]]
     preserve_norms: bool
     direction: Vector | None = None
@@ -74,20 +67,12 @@ class TensorSketchPowers:
 
     @classmethod
     def draw(
-        cls,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        *,
-        internal: int,
-        base_sketch: str,
-        preserve_norms: bool,
-        direction: Vector | None = None,
+        cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> TensorSketchPowers:
-        """Sample the keys of all hashes; neither `internal` nor `base_sketch` matters."""
-        del internal, base_sketch
+        """Sample the keys of all hashes; only norm preservation matters of the options."""
         # With hashes in common, the errors of two degrees would be correlated and add up.
         keys = {degree: streams.words(f"degree_{degree}", degree) for degree in outputs}
+        preserve_norms, direction = options.preserve_norms, options.direction
         return cls(columns, dict(outputs), keys, preserve_norms, direction)
 
     @property
@@ -113,24 +98,10 @@ class TensorSketchPowers:
         )
         return make_tensor_sketch(spec, X.dtype)
 
-    def write(
-        self,
-        X: Rows,
-        row_scale: Vector,
-        row_shift: Vector | None,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        sketch = self._sketches.get(X, self._sketch_for)
-        X, row_scale = within_range(X, row_scale)
-        shift = np.empty(0) if row_shift is None else row_shift
-        return sketch.apply(
-            X,
-            row_scale.astype(out.dtype),
-            shift.astype(out.dtype),
-            np.ascontiguousarray(block_scales),
-            out,
-            threads,
-        )
+        sketch = self._sketches.get(rows.X, self._sketch_for)
+        rows = rows.within_range()
+        scale, shift = rows.factors(out.dtype)
+        scales = np.ascontiguousarray(block_scales)
+        return sketch.apply(rows.X, scale, shift, scales, out, threads)

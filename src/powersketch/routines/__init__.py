@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from powersketch.arrays import Rows, Vector
+from powersketch.routines.hashing import hashed_table
 from powersketch.routines.medians import median_row
 from powersketch.routines.specs import (
     LARGEST_LENGTH,
@@ -75,6 +76,7 @@ __all__ = [
     "fourier",
     "fwht",
     "gaussian_values",
+    "hashed_table",
     "make_chain",
     "make_tensor_sketch",
     "median_row",

@@ -9,6 +9,7 @@ from powersketch.arrays import Real, Rows, divide_or_zero
 from powersketch.routines.fixed_order import dense_rows, scatter, sum_by_eights
 from powersketch.routines.fourier_steps import Complex
 from powersketch.routines.fourier_tables import fourier_tables
+from powersketch.routines.hashing import hashed_table
 from powersketch.routines.reference_convolution import (
     from_real_spectrum,
     halved,
@@ -19,17 +20,6 @@ from powersketch.routines.specs import ScatterSpec, TensorSketchSpec
 
 _LARGEST_SHIFT = 60  # of the exponent in one step
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
-
-
-def hashed_targets(key: int, columns: int, size: int) -> NDArray[np.int32]:
-    """Return 2 · bucket + negative of every coordinate, from splitmix64's finaliser."""
-    counters = np.arange(1, columns + 1, dtype=np.uint64)
-    z = np.uint64(key) + counters * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    buckets = (z >> np.uint64(32)) * np.uint64(size) >> np.uint64(32)
-    return (np.uint64(2) * buckets + (z & np.uint64(1))).astype(np.int32)
 
 
 def _largest(spectrum: Complex) -> Real:
@@ -127,7 +117,7 @@ class ReferenceTensorSketch:
 
 
 def _count_sketch(key: int, columns: int, size: int) -> ScatterSpec:
-    return ScatterSpec(hashed_targets(key, columns, size)[:, None], size, 1.0)
+    return ScatterSpec(hashed_table(key, columns, size, 1), size, 1.0)
 
 
 def make_tensor_sketch(spec: TensorSketchSpec, dtype: np.dtype[Any]) -> ReferenceTensorSketch:

@@ -10,9 +10,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.powers import Scaled
-from powersketch.powers.adaptive_draws import tuple_law
-from powersketch.powers.stratified_draws import located, stratified_uniforms, sum_of_scaled
+from powersketch.powers.adaptive.draws import tuple_law
+from powersketch.powers.adaptive.laws import located, stratified_uniforms
 from powersketch.random_streams import RandomStreams
 
 each_draw = pytest.mark.parametrize("draw", ["exact", "sketched", "rows"])
@@ -45,6 +44,16 @@ def scores(X: NDArray[np.float64], tuples: NDArray[np.int32], ridge: float) -> N
     return np.einsum("ai,ab,bi->i", phi, inverse, phi) / np.trace(K @ inverse)
 
 
+def ridge_for(X: NDArray[np.float64], degree: int, size: int) -> float:
+    """Return the λ that a size asks for: the first halving of the trace with the dimension."""
+    K, count = (X @ X.T) ** degree, len(X)
+    eigenvalues = np.linalg.eigvalsh(K)
+    goal = min(size / (4 * max(np.log(count), 1.0)), 0.5 * count)
+    ridges: list[float] = [float(np.trace(K)) / 2**halving for halving in range(41)]
+    dimensions = (np.sum(eigenvalues / (eigenvalues + ridge)) for ridge in ridges)
+    return next(ridge for ridge, s in zip(ridges, dimensions, strict=False) if s >= goal)
+
+
 def norms_law(X: NDArray[np.float64], tuples: NDArray[np.int32]) -> NDArray[Any]:
     """Return the law of RowLaw, by its formula."""
     X = X[X.any(axis=1)]
@@ -58,10 +67,9 @@ def norms_law(X: NDArray[np.float64], tuples: NDArray[np.int32]) -> NDArray[Any]
 class TestProbabilities:
     @each_draw
     @pytest.mark.parametrize(("columns", "degree"), [(1, 1), (1, 5), (3, 1), (3, 4), (6, 2)])
-    @pytest.mark.parametrize("ridge", [None, 0.1])
-    def test_add_up_to_one(self, draw: str, columns: int, degree: int, ridge: Any) -> None:
+    def test_add_up_to_one(self, draw: str, columns: int, degree: int) -> None:
         X = rows(columns=columns)
-        law = tuple_law(X, degree, 10, RandomStreams(1), ridge=ridge, draw=draw)
+        law = tuple_law(X, degree, 10, RandomStreams(1), draw)
         tuples = all_tuples(columns, degree)
         for probability in (law.probability(tuples), law.first.probability(tuples)):
             assert probability.to_float().sum() == pytest.approx(1.0, abs=1e-13)
@@ -69,58 +77,55 @@ class TestProbabilities:
         assert law.probability(tuples).to_float().min() > 0.0
 
     @pytest.mark.parametrize(("columns", "degree"), [(3, 1), (2, 5), (4, 3)])
-    @pytest.mark.parametrize("ridge", [1e-3, 0.1, 5.0])
+    @pytest.mark.parametrize("size", [2, 10, 20])
     def test_exact_draw_is_by_ridge_leverage_scores(
-        self, columns: int, degree: int, ridge: float
+        self, columns: int, degree: int, size: int
     ) -> None:
         """With degree 1, these are those of the columns of X."""
         X, tuples = rows(columns=columns), all_tuples(columns, degree)
-        law = tuple_law(X, degree, 10, RandomStreams(1), ridge=ridge, draw="exact")
-        expected = scores(X, tuples, ridge)
-        found = law.first.probability(tuples).to_float()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+        X = X[X.any(axis=1)]
+        law = tuple_law(X, degree, size, RandomStreams(1), "exact")
+        expected = scores(X, tuples, ridge_for(X, degree, size))
+        probability = law.first.probability(tuples).to_float()
+        np.testing.assert_allclose(probability, expected, rtol=0, atol=1e-12)
         mixed = (1 - ROW_SHARE) * expected + ROW_SHARE * norms_law(X, tuples)
         np.testing.assert_allclose(law.probability(tuples).to_float(), mixed, rtol=0, atol=1e-12)
 
-    @pytest.mark.parametrize("draw", ["exact", "rows"])
-    def test_large_ridge_leaves_the_norms(self, draw: str) -> None:
+    def test_rows_law_is_near_the_norms(self) -> None:
         X, tuples = rows(9, 4), all_tuples(4, 3)
         norms = np.square(monomials(X, tuples)).sum(axis=0)
-        law = tuple_law(X, 3, 10, RandomStreams(1), ridge=1e12, draw=draw)
-        found = law.first.probability(tuples).to_float()
-        tolerance = 1e-9 if draw == "exact" else 4 * FLOOR
-        np.testing.assert_allclose(found, norms / norms.sum(), rtol=0, atol=tolerance)
+        probability = tuple_law(X, 3, 10, RandomStreams(1), "rows").probability(tuples)
+        np.testing.assert_allclose(probability.to_float(), norms / norms.sum(), atol=4 * FLOOR)
 
     def test_rows_law_is_its_formula(self) -> None:
         X, tuples = rows(9, 4), all_tuples(4, 3)
         X[4] = 0.0
-        law = tuple_law(X, 3, 10, RandomStreams(1), draw="rows")
-        found = law.probability(tuples).to_float()
-        np.testing.assert_allclose(found, norms_law(X, tuples), rtol=1e-13)
+        probability = tuple_law(X, 3, 10, RandomStreams(1), "rows").probability(tuples)
+        np.testing.assert_allclose(probability.to_float(), norms_law(X, tuples), rtol=1e-13)
 
     def test_sketched_draw_is_near_the_scores(self) -> None:
         """Each conditional probability is estimated from 48 probes: half of it is far away."""
         X = rows(12, 5)
         tuples = all_tuples(5, 3)
-        law = tuple_law(X, 3, 200, RandomStreams(1), ridge=1.0, draw="sketched")
-        found, expected = law.first.probability(tuples).to_float(), scores(X, tuples, 1.0)
-        assert np.abs(found - expected).sum() < 0.5
-        uniform = np.abs(expected - 1 / len(tuples)).sum()
-        assert np.abs(found - expected).sum() < 0.5 * uniform
+        law = tuple_law(X, 3, 20, RandomStreams(1), "sketched")
+        expected = scores(X, tuples, ridge_for(X, 3, 20))
+        distance = np.abs(law.first.probability(tuples).to_float() - expected).sum()
+        assert distance < 0.5
+        assert distance < 0.5 * np.abs(expected - 1 / len(tuples)).sum()
 
     @each_draw
     def test_unseen_coordinates_are_possible(self, draw: str) -> None:
         X = rows(columns=4)
         X[:, 2] = 0.0
-        law = tuple_law(X, 2, 10, RandomStreams(1), draw=draw)
+        law = tuple_law(X, 2, 10, RandomStreams(1), draw)
         unseen = law.probability(np.array([[2, 2]], dtype=np.int32)).to_float()
         assert 0 < unseen[0] < 1e-6
 
     @each_draw
-    def test_default_ridge_follows_the_size(self, draw: str) -> None:
+    def test_ridge_follows_the_size(self, draw: str) -> None:
         """The more is drawn, the nearer to the norms' opposite: all directions count alike."""
         X, tuples = rows(20, 6), all_tuples(6, 2)
-        laws = [tuple_law(X, 2, size, RandomStreams(1), draw=draw) for size in (1, 2000)]
+        laws = [tuple_law(X, 2, size, RandomStreams(1), draw) for size in (1, 2000)]
         few, many = (law.first.probability(tuples).to_float() for law in laws)
         flatter = np.square(many).sum() < 0.9 * np.square(few).sum()
         assert flatter == (draw != "rows")
@@ -128,10 +133,7 @@ class TestProbabilities:
     @each_draw
     def test_scale_of_the_rows_does_not_matter(self, draw: str) -> None:
         X, tuples = rows(), all_tuples(3, 3)
-        laws = [
-            tuple_law(c * X, 3, 10, RandomStreams(1), ridge=0.2 * c**6, draw=draw)
-            for c in (1.0, 2.0**40, 2.0**-40)
-        ]
+        laws = [tuple_law(c * X, 3, 10, RandomStreams(1), draw) for c in (1.0, 2.0**40, 2.0**-40)]
         expected, *others = (law.probability(tuples).to_float() for law in laws)
         for other in others:
             np.testing.assert_array_equal(other, expected)
@@ -145,9 +147,9 @@ class TestDraws:
         Correct code fails with probability 4 · 3e-6.
         """
         X, tuples, seeds = rows(), all_tuples(3, 2), 600
-        law = tuple_law(X, 2, 10, RandomStreams(1), ridge=0.1, draw=draw)
+        law = tuple_law(X, 2, 10, RandomStreams(1), draw)
         codes = np.array(
-            [law.draw(RandomStreams(seed), 4)[0] @ np.array([3, 1]) for seed in range(seeds)]
+            [law.draw(RandomStreams(seed), 4) @ np.array([3, 1]) for seed in range(seeds)]
         )
         share = 1.0 if draw == "rows" else 1 / 4
         expected = seeds * law.probability(tuples, share).to_float()
@@ -157,8 +159,8 @@ class TestDraws:
 
     @each_draw
     def test_probabilities_are_those_of_the_law(self, draw: str) -> None:
-        law = tuple_law(rows(), 3, 10, RandomStreams(1), draw=draw)
-        drawn, probability = law.draw(RandomStreams(2), 40)
+        law = tuple_law(rows(), 3, 10, RandomStreams(1), draw)
+        drawn, probability = law.draw_with_probabilities(RandomStreams(2), 40)
         of_second = 1.0 if draw == "rows" else 2 / 40
         again = law.probability(drawn, of_second)
         np.testing.assert_array_equal(probability.to_float(), again.to_float())
@@ -177,8 +179,8 @@ class TestDraws:
             sp.csc_array(X),
             sp.csr_matrix(X),
         ):
-            law = tuple_law(other, 3, 50, RandomStreams(1), draw=draw)
-            tuples, probability = law.draw(RandomStreams(2), 100)
+            law = tuple_law(other, 3, 50, RandomStreams(1), draw)
+            tuples, probability = law.draw_with_probabilities(RandomStreams(2), 100)
             values = np.column_stack([tuples, probability.mantissa, probability.exponent])
             expected = values if expected is None else expected
             np.testing.assert_array_equal(values, expected)
@@ -207,13 +209,3 @@ class TestStratifiedUniforms:
         np.testing.assert_array_equal(located(cumulative, uniforms), [1, 1, 3, 3, 3])
         columns = np.repeat(cumulative[:, None], 5, axis=1)
         np.testing.assert_array_equal(located(columns, uniforms), [1, 1, 3, 3, 3])
-
-
-def test_sums_of_numbers_of_any_size() -> None:
-    numbers = Scaled(
-        np.array([[0.5, 0.0, 0.0], [0.75, 0.5, 0.0]]),
-        np.array([[-5000, 7000, 0], [-5001, -9000, 0]]),
-    )
-    total = sum_of_scaled(numbers)
-    np.testing.assert_array_equal(total.mantissa, [0.875, 0.5, 0.0])
-    np.testing.assert_array_equal(total.exponent[:2], [-5000, -9000])
