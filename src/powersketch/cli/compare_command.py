@@ -200,9 +200,10 @@ def _compared(
 ) -> Comparison:
     """Compare with a progress bar on standard error."""
     from powersketch.accuracy import DataRows
-    from powersketch.comparison import compare, named_kernel
+    from powersketch.comparison import compare
+    from powersketch.kernels import as_kernel
 
-    kernel = named_kernel(name, DataRows.of(X).matrix, parameters)
+    kernel = as_kernel(name, DataRows.of(X).matrix, **parameters)
     columns = (
         BarColumn(),
         MofNCompleteColumn(),

@@ -1,7 +1,6 @@
 """Every method side by side on the user's own data."""
 
 from powersketch.comparison.comparing import compare
-from powersketch.comparison.kernels import named_kernel
 from powersketch.comparison.methods import METHODS, Method
 from powersketch.comparison.recommendation import Recommendation
 from powersketch.comparison.results import Comparison, ExactKernel, Measurement
@@ -31,7 +30,6 @@ __all__ = [
     "compare",
     "exact_line",
     "failure_lines",
-    "named_kernel",
     "replaced",
     "table_rows",
     "title",

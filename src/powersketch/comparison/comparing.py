@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from powersketch.accuracy import DataRows
-from powersketch.comparison.kernels import check_kernel, named_kernel
 from powersketch.comparison.measuring import Laboratory, Picture
 from powersketch.comparison.methods import chosen_methods
 from powersketch.comparison.pilot import (
@@ -22,7 +21,7 @@ from powersketch.comparison.plan import Plan
 from powersketch.comparison.results import Comparison, Measurement
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, blas_threads, thread_count
-from powersketch.kernels import Kernel
+from powersketch.kernels import Kernel, as_kernel
 from powersketch.random_streams import RandomStreams, seed_from
 
 # Told how many measurements of how many are done, and what the next one is.
@@ -67,8 +66,8 @@ def compare(
     X : array or sparse matrix of shape (n_samples, n_features)
         Rows are samples, at least 4.
     kernel : powersketch.kernels.Kernel or str
-        The kernel, or the name "polynomial", "gaussian", "arc-cosine" or "neural-tangent" for one
-        with default parameters; that of "gaussian" is gamma = 1 / (n_features · variance of X).
+        The kernel, or a name that :func:`powersketch.kernels.as_kernel` knows, for one with
+        default parameters; that of "gaussian" is gamma = 1 / (n_features · variance of X).
     methods : list of str or None, default=None
         Names of ``powersketch.comparison.METHODS``; None takes all that can do the kernel.
     components : iterable of int, default=(128, 256, 512, 1024)
@@ -125,11 +124,11 @@ def compare(
     'power'
     """
     plan = Plan.of(components, seeds, pilot_rows, alpha, time_budget, memory_budget)
-    check_kernel(kernel)
+    kernel = as_kernel(kernel)
     thread_count(n_jobs)
     seed = seed_from(random_state)
     rows = _enough_rows(X)
-    exact_kernel = named_kernel(kernel, rows.matrix, {}) if isinstance(kernel, str) else kernel
+    exact_kernel = kernel.resolve(rows.matrix)
     chosen = chosen_methods(methods, exact_kernel)
     laboratory = _laboratory(exact_kernel, rows, plan, RandomStreams(seed, "comparison"), n_jobs)
     tasks = [(method, size) for size in plan.components for method in chosen]
