@@ -10,7 +10,7 @@ from benchmarks.data import normal_rows, sparse_rows
 from benchmarks.report import Row, Table, at_least
 from benchmarks.timing import best_seconds
 from powersketch import PolynomialSketch
-from powersketch.powers import Slice, TreeSketch
+from powersketch.powers import PowerOptions, ShiftedRows, Slice, TreeSketch
 from powersketch.powers.tree_steps import halves, level
 from powersketch.random_streams import RandomStreams
 
@@ -37,17 +37,12 @@ def tree_against_numpy(*, quick: bool) -> Table:
 
 def _tree_row(size: int, degree: int, dtype: type, *, rounds: int) -> Row:
     X = normal_rows(TREE_ROWS, TREE_COLUMNS).astype(dtype)
-    sketch = TreeSketch.draw(
-        RandomStreams(0, "benchmark"),
-        TREE_COLUMNS,
-        {degree: Slice(0, size, 0)},
-        internal=size,
-        base_sketch="srht",
-        preserve_norms=True,
-    )
+    options = PowerOptions(size, "srht", preserve_norms=True)
+    streams, outputs = RandomStreams(0, "benchmark"), {degree: Slice(0, size, 0)}
+    sketch = TreeSketch.draw(streams, TREE_COLUMNS, outputs, options)
     out, ones = np.empty((TREE_ROWS, size), dtype=dtype), np.ones(TREE_ROWS)
     calls = {
-        "native": lambda: sketch.write(X, ones, None, ones[:, None], out, 1),
+        "native": lambda: sketch.write(ShiftedRows(X, ones), ones[:, None], out, 1),
         "numpy": lambda: numpy_tree(X, sketch),
     }
     seconds = best_seconds(calls, rounds=rounds)

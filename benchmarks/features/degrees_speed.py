@@ -8,7 +8,7 @@ from benchmarks.data import normal_rows
 from benchmarks.report import Row, Table, at_most
 from benchmarks.timing import best_seconds, usual_rounds
 from powersketch import routines
-from powersketch.powers import PowerSketch, Slice
+from powersketch.powers import PowerOptions, PowerSketch, ShiftedRows, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT
 
@@ -62,17 +62,11 @@ def equal_slices() -> dict[int, Slice]:
 
 def chain_call(X: np.ndarray, outputs: Mapping[int, Slice]) -> Callable[[], bool]:
     """Return a call that writes the features of these degrees into memory it already has."""
-    sketch = PowerSketch.draw(
-        RandomStreams(0, "benchmark"),
-        X.shape[1],
-        outputs,
-        internal=LENGTH,
-        base_sketch="srht",
-        preserve_norms=True,
-    )
+    options = PowerOptions(LENGTH, "srht", preserve_norms=True)
+    sketch = PowerSketch.draw(RandomStreams(0, "benchmark"), X.shape[1], outputs, options)
     out = np.zeros((len(X), LENGTH), dtype=X.dtype)
-    row_scale, block_scales = np.ones(len(X)), np.ones((len(X), len(outputs)))
-    return lambda: sketch.write(X, row_scale, None, block_scales, out, 1)
+    rows, block_scales = ShiftedRows(X, np.ones(len(X))), np.ones((len(X), len(outputs)))
+    return lambda: sketch.write(rows, block_scales, out, 1)
 
 
 def single_application() -> Callable[[], np.ndarray]:

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from powersketch.arrays import Vector
 from powersketch.exceptions import InputError, InputTypeError
-
-__all__ = ["RandomStreams", "counter_hash", "seed_from"]
+from powersketch.parameters import checked_integer
 
 _SEED_LIMIT = 2**63
 _RANDOM_STATE_LIMIT = 2**32
-_WORD_LIMIT = 2**64
 _INTEGER_LIMIT = 2**32
 
 
@@ -59,20 +58,10 @@ class RandomStreams:
     path: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", _checked_integer("seed", self.seed, 0, _SEED_LIMIT - 1))
+        object.__setattr__(self, "seed", checked_integer("seed", self.seed, 0, _SEED_LIMIT - 1))
 
     def child(self, name: str) -> RandomStreams:
         """Return the streams whose names all begin with ``name``.
-
-        Parameters
-        ----------
-        name : str
-            Not empty.
-
-        Returns
-        -------
-        RandomStreams
-            With the same seed.
 
         Examples
         --------
@@ -84,49 +73,40 @@ class RandomStreams:
     def words(self, name: str, count: int) -> NDArray[np.uint64]:
         """Return the first ``count`` words of a stream, uniform on 64 bits.
 
-        Parameters
-        ----------
-        name : str
-            Name of the stream.
-        count : int
-            At least 0. A longer draw begins with the shorter one.
-
-        Returns
-        -------
-        ndarray of shape (count,) and dtype uint64
+        A longer draw begins with the shorter one.
 
         Examples
         --------
         >>> RandomStreams(7).words("demo", 2)
         array([ 9543614255905920084, 12764237637921642985], dtype=uint64)
         """
-        count = _checked_integer("count", count, 0)
+        count = checked_integer("count", count, 0)
         digest = hashlib.sha256(self._full_name(name).encode()).digest()
         key = np.array([self.seed, int.from_bytes(digest[:8], "little")], dtype=np.uint64)
         words: NDArray[np.uint64] = np.random.Philox(key=key).random_raw(count)
         return words
 
+    def key(self, name: str) -> int:
+        """Return the first word of a stream, the key of a hash.
+
+        Examples
+        --------
+        >>> RandomStreams(7).key("demo")
+        9543614255905920084
+        """
+        return int(self.words(name, 1)[0])
+
     def signs(self, name: str, count: int) -> NDArray[np.int8]:
         """Return independent fair signs, 64 from each word.
 
-        Parameters
-        ----------
-        name : str
-            Name of the stream.
-        count : int
-            At least 0.
-
-        Returns
-        -------
-        ndarray of shape (count,) and dtype int8
-            Entry i is +1 where bit ``i % 64`` of word ``i // 64`` is 0, and -1 where it is 1.
+        Sign i is +1 where bit ``i % 64`` of word ``i // 64`` is 0, and -1 where it is 1.
 
         Examples
         --------
         >>> RandomStreams(7).signs("demo", 6)
         array([ 1,  1, -1,  1, -1,  1], dtype=int8)
         """
-        count = _checked_integer("count", count, 0)
+        count = checked_integer("count", count, 0)
         little_endian_bytes = self.words(name, -(-count // 64)).astype("<u8").view(np.uint8)
         bits = np.unpackbits(little_endian_bytes, count=count, bitorder="little")
         signs = bits.view(np.int8)
@@ -135,52 +115,28 @@ class RandomStreams:
         return signs
 
     def permutation(self, name: str, size: int) -> NDArray[np.int64]:
-        """Return a uniformly random order of ``0, ..., size - 1``.
-
-        Parameters
-        ----------
-        name : str
-            Name of the stream.
-        size : int
-            At least 0.
-
-        Returns
-        -------
-        ndarray of shape (size,) and dtype int64
-            The stable argsort of the first ``size`` words.
+        """Return a uniformly random order of ``0, ..., size - 1``: the stable argsort of words.
 
         Examples
         --------
         >>> RandomStreams(7).permutation("demo", 5)
         array([0, 2, 1, 4, 3])
         """
-        size = _checked_integer("size", size, 0)
+        size = checked_integer("size", size, 0)
         return np.argsort(self.words(name, size), kind="stable").astype(np.int64, copy=False)
 
     def sample(self, name: str, population: int, count: int) -> NDArray[np.int64]:
         """Return distinct integers drawn from ``0, ..., population - 1``, in random order.
 
-        Parameters
-        ----------
-        name : str
-            Name of the stream.
-        population : int
-            At least 0.
-        count : int
-            In [0, population].
-
-        Returns
-        -------
-        ndarray of shape (count,) and dtype int64
-            The first ``count`` entries of ``permutation(name, population)``.
+        They are the first ``count`` entries of ``permutation(name, population)``.
 
         Examples
         --------
         >>> RandomStreams(7).sample("demo", population=5, count=2)
         array([0, 2])
         """
-        population = _checked_integer("population", population, 0)
-        count = _checked_integer("count", count, 0)
+        population = checked_integer("population", population, 0)
+        count = checked_integer("count", count, 0)
         if count > population:
             raise InputError(
                 f"cannot draw count={count} distinct integers from a population of {population}; "
@@ -190,124 +146,54 @@ class RandomStreams:
         return self.permutation(name, population)[:count].copy()
 
     def integers(self, name: str, count: int, high: int) -> NDArray[np.int64]:
-        """Return independent integers uniform on ``0, ..., high - 1``.
+        """Return independent integers uniform on ``0, ..., high - 1``, for ``high`` up to 2**32.
 
-        Parameters
-        ----------
-        name : str
-            Name of the stream.
-        count : int
-            At least 0.
-        high : int
-            In [1, 2**32]. A probability differs from ``1 / high`` by less than ``2**-32``.
-
-        Returns
-        -------
-        ndarray of shape (count,) and dtype int64
-            ``(upper * high) >> 32`` for the upper 32 bits of each word.
+        They are ``(upper * high) >> 32`` for the upper 32 bits of each word: a probability differs
+        from ``1 / high`` by less than ``2**-32``.
 
         Examples
         --------
         >>> RandomStreams(7).integers("demo", count=5, high=10)
         array([5, 6, 6, 9, 8])
         """
-        high = _checked_integer("high", high, 1, _INTEGER_LIMIT)
+        high = checked_integer("high", high, 1, _INTEGER_LIMIT)
         upper = self.words(name, count) >> np.uint64(32)
         return ((upper * np.uint64(high)) >> np.uint64(32)).astype(np.int64)
 
-    def normal(self, name: str, count: int) -> NDArray[np.float64]:
+    def uniforms(self, name: str, count: int) -> Vector:
+        """Return independent multiples of ``2**-53``, uniform on [0, 1).
+
+        Examples
+        --------
+        >>> RandomStreams(7).uniforms("demo", 3).round(6)
+        array([0.51736 , 0.691951, 0.660563])
+        """
+        return self._steps(name, count).astype(np.float64) * 2.0**-53
+
+    def normal(self, name: str, count: int) -> Vector:
         """Return independent standard normal numbers.
 
-        Parameters
-        ----------
-        name : str
-            Name of the stream.
-        count : int
-            At least 0.
-
-        Returns
-        -------
-        ndarray of shape (count,) and dtype float64
-            The normal quantile of ``((word >> 11) + 0.5) * 2**-53`` for each word, by algorithm
-            AS 241, routine PPND16 [Wic88].
+        They are the normal quantiles of ``((word >> 11) + 0.5) * 2**-53``, by algorithm AS 241,
+        routine PPND16 [Wic88].
 
         Examples
         --------
         >>> RandomStreams(7).normal("demo", 3).round(6)
         array([0.04353 , 0.501387, 0.414001])
         """
-        steps = (self.words(name, count) >> np.uint64(11)).astype(np.int64) - 2**52
         # Centred before the half is added: near 1 the uniform itself would need 54 bits.
+        steps = self._steps(name, count).astype(np.int64) - 2**52
         centred = (steps.astype(np.float64) + 0.5) * 2.0**-53
         return _centred_normal_quantile(centred)
 
-    def key(self, name: str) -> int:
-        """Return the first word of a stream, the key of a :func:`counter_hash`.
-
-        Parameters
-        ----------
-        name : str
-            Name of the stream.
-
-        Returns
-        -------
-        int
-            In [0, 2**64).
-
-        Examples
-        --------
-        >>> RandomStreams(7).key("demo")
-        9543614255905920084
-        """
-        return int(self.words(name, 1)[0])
+    def _steps(self, name: str, count: int) -> NDArray[np.uint64]:
+        """Return the upper 53 bits of the words."""
+        return self.words(name, count) >> np.uint64(11)
 
     def _full_name(self, name: str) -> str:
         if not name:
             raise InputError("got an empty stream name; a name has at least one character.")
         return f"{self.path}/{name}" if self.path else name
-
-
-def counter_hash(key: int, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash counters to 64 bits: random access to a stream that is never stored.
-
-    It is word ``counter`` of the generator splitmix64 [SLF14] whose state starts at ``key``.
-
-    Parameters
-    ----------
-    key : int
-        In [0, 2**64), as from :meth:`RandomStreams.key`.
-    counters : ndarray of dtype uint64
-        Any shape.
-
-    Returns
-    -------
-    ndarray of dtype uint64
-        Of the shape of ``counters``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powersketch.random_streams import counter_hash
-    >>> [hex(word) for word in counter_hash(0, np.arange(2, dtype=np.uint64))]
-    ['0xe220a8397b1dcdaf', '0x6e789e6aa1b965f4']
-    """
-    key = _checked_integer("key", key, 0, _WORD_LIMIT - 1)
-    if counters.dtype != np.uint64:
-        raise InputTypeError(
-            f"counters have dtype {counters.dtype}; only uint64 is allowed: "
-            "convert with counters.astype(np.uint64)."
-        )
-    # In place on an array, because NumPy warns of wrap-around on scalars.
-    mixed = np.array(counters)
-    mixed += np.uint64(1)
-    mixed *= np.uint64(0x9E3779B97F4A7C15)
-    mixed += np.uint64(key)
-    mixed ^= mixed >> np.uint64(30)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(27)
-    mixed *= np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return mixed
 
 
 def seed_from(random_state: int | np.random.RandomState | None) -> int:
@@ -333,7 +219,7 @@ def seed_from(random_state: int | np.random.RandomState | None) -> int:
     if random_state is None:
         return secrets.randbelow(_RANDOM_STATE_LIMIT)
     if isinstance(random_state, numbers.Integral):
-        return _checked_integer("random_state", random_state, 0, _RANDOM_STATE_LIMIT - 1)
+        return checked_integer("random_state", random_state, 0, _RANDOM_STATE_LIMIT - 1)
     try:
         generator = check_random_state(random_state)
     except ValueError as error:
@@ -342,18 +228,6 @@ def seed_from(random_state: int | np.random.RandomState | None) -> int:
             "integer in [0, 2**32), a numpy.random.RandomState and None: pass an integer."
         ) from error
     return int(generator.randint(0, _RANDOM_STATE_LIMIT, dtype=np.int64))
-
-
-def _checked_integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    allowed = f"an integer of at least {low}" if high is None else f"an integer in [{low}, {high}]"
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InputTypeError(
-            f"{name}={value!r} is a {type(value).__name__}; allowed is {allowed}: pass an int."
-        )
-    integer = int(value)
-    if integer < low or (high is not None and integer > high):
-        raise InputError(f"{name}={integer} is out of range; choose {allowed}.")
-    return integer
 
 
 # The rational approximations of PPND16 [Wic88], constant term first, named by where they hold.
@@ -424,7 +298,7 @@ _LOG_2 = 0.6931471805599453
 _ATANH_SERIES = tuple(1.0 / (2 * k + 1) for k in range(12))
 
 
-def _centred_normal_quantile(centred: NDArray[np.float64]) -> NDArray[np.float64]:
+def _centred_normal_quantile(centred: Vector) -> Vector:
     """Return the x with Phi(x) = 1/2 + centred, for centred inside (-1/2, 1/2)."""
     quantile = np.empty_like(centred)
     in_tail = np.abs(centred) > 0.425
@@ -437,7 +311,7 @@ def _centred_normal_quantile(centred: NDArray[np.float64]) -> NDArray[np.float64
     return quantile
 
 
-def _upper_tail_quantile(tail: NDArray[np.float64]) -> NDArray[np.float64]:
+def _upper_tail_quantile(tail: Vector) -> Vector:
     """Return the x > 0 with 1 - Phi(x) = tail, for tail at most 0.075."""
     depth = np.sqrt(-_log(tail))
     quantile = _ratio(_TAIL_NUMERATOR, _TAIL_DENOMINATOR, depth - 1.6)
@@ -446,7 +320,7 @@ def _upper_tail_quantile(tail: NDArray[np.float64]) -> NDArray[np.float64]:
     return quantile
 
 
-def _log(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log(x: Vector) -> Vector:
     """Return log(x) by log(m 2**e) = e log(2) + 2 atanh((m - 1) / (m + 1))."""
     mantissa, exponent = np.frexp(x)
     is_low = mantissa < _SQRT_HALF
@@ -456,13 +330,11 @@ def _log(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return (exponent - is_low).astype(np.float64) * _LOG_2 + 2.0 * atanh
 
 
-def _ratio(
-    numerator: Sequence[float], denominator: Sequence[float], x: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _ratio(numerator: Sequence[float], denominator: Sequence[float], x: Vector) -> Vector:
     return _horner(numerator, x) / _horner(denominator, x)
 
 
-def _horner(coefficients: Sequence[float], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _horner(coefficients: Sequence[float], x: Vector) -> Vector:
     value = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         value *= x

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from powersketch.powers import PowerProgram, Slice, algorithm_1, all_powers, single_power
+from powersketch.powers import Slice, algorithm_1
+from powersketch.powers.repeated_squaring import PowerProgram, all_powers, single_power
 
 LENGTH = 1024
 MOST_REGISTERS = 64  # of a compiled chain

@@ -6,7 +6,6 @@ choice of the seeds: how often a correct sketch would fail.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -16,16 +15,22 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.arrays import Rows
 from powersketch.powers import PowerSketch, Slice, algorithm_1
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches import BASE_SKETCHES, PAIR_SKETCHES, SRHT, BaseSketch, TensorSRHT
+from powersketch.sketches import BASE_SKETCHES, SRHT, BaseSketch, TensorSRHT
+from tests.powers.sketching import (
+    COLUMNS,
+    INTERNAL,
+    assert_rows_close,
+    base_sketches,
+    draw,
+    dtypes,
+    features,
+    points,
+    unscaled,
+)
 
 DEGREES = [*range(1, 21), 31, 32, 33, 64, 100]
-COLUMNS, INTERNAL = 50, 32
-
-base_sketches = pytest.mark.parametrize("base_sketch", BASE_SKETCHES)
-dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
 @dataclass(frozen=True)
@@ -45,64 +50,13 @@ class Padding:
         return np.pad(X, ((0, 0), (0, self.size - X.shape[1])))
 
 
-def points(rows: int, columns: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Unit vectors with a common direction, a third of their coordinates zero."""
-    generator = np.random.default_rng([rows, columns])
-    X = generator.normal(size=(rows, columns)) + 0.5
-    X[generator.random(X.shape) < 1 / 3] = 0.0
-    X[:, 0] = 1.0
-    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
-
-
-def draw(
-    outputs: dict[int, Slice],
-    *,
-    columns: int = COLUMNS,
-    internal: int = INTERNAL,
-    base_sketch: str = "srht",
-    preserve_norms: bool = False,
-    seed: int = 1,
-) -> PowerSketch:
-    return PowerSketch.draw(
-        RandomStreams(seed),
-        columns,
-        outputs,
-        internal=internal,
-        base_sketch=base_sketch,
-        preserve_norms=preserve_norms,
-    )
+def single(degree: int, size: int = INTERNAL, **options: Any) -> PowerSketch:
+    sketch: PowerSketch = draw("power", {degree: Slice(0, size, 0)}, **options)
+    return sketch
 
 
 def base_of(sketch: PowerSketch) -> BaseSketch:
     return sketch.base or Padding(sketch.columns, sketch.pair.length)
-
-
-def features(
-    sketch: PowerSketch,
-    X: Rows,
-    *,
-    block_scales: NDArray[np.float64] | None = None,
-    row_scale: NDArray[np.float64] | None = None,
-    direction: NDArray[np.float64] | None = None,
-    row_shift: NDArray[np.float64] | None = None,
-    threads: int = 1,
-) -> NDArray[Any]:
-    """All features of the rows, which have to fit their dtype."""
-    sketch = dataclasses.replace(sketch, direction=direction)
-    outputs, rows = sketch.program.outputs, X.shape[0]
-    out = np.zeros((rows, int((outputs[:, 2] + outputs[:, 3]).max())), dtype=X.dtype)
-    row_scale = np.ones(rows) if row_scale is None else row_scale
-    block_scales = np.ones((rows, len(outputs))) if block_scales is None else block_scales
-    assert sketch.write(X, row_scale, row_shift, block_scales, out, threads)
-    return out
-
-
-def assert_rows_close(
-    actual: NDArray[Any], expected: NDArray[Any], tolerance: float = 1e-12
-) -> None:
-    """Compare rows relative to their norms."""
-    errors = np.linalg.norm(actual.astype(np.float64) - expected, axis=1)
-    assert np.all(errors <= tolerance * np.linalg.norm(expected, axis=1))
 
 
 def kronecker_power(matrix: NDArray[np.float64], exponent: int) -> NDArray[np.float64]:
@@ -138,16 +92,15 @@ class TestAlgorithm1:
         return reduce(lambda lower, block: S @ np.kron(lower, block), blocks)
 
     @base_sketches
-    @pytest.mark.parametrize("pair_sketch", PAIR_SKETCHES)
     @pytest.mark.parametrize("degree", range(1, 7))
     @pytest.mark.parametrize(("columns", "size"), [(2, 2), (3, 4), (3, 2)])
     def test_is_the_matrix_of_its_definition(
-        self, base_sketch: str, pair_sketch: str, degree: int, columns: int, size: int
+        self, base_sketch: str, degree: int, columns: int, size: int
     ) -> None:
         for seed in range(3):
             streams = RandomStreams(seed)
             T = BASE_SKETCHES[base_sketch].draw(streams.child("T"), columns, size)
-            S = PAIR_SKETCHES[pair_sketch].draw(streams.child("S"), size, size)
+            S = TensorSRHT.draw(streams.child("S"), size, size)
             X = points(4, columns)
             tensors = np.array([kronecker_power(x[None, :], degree)[0] for x in X])
             expected = tensors @ self.power_matrix(*self.matrices(T, S), degree).T
@@ -168,7 +121,7 @@ class TestLiteralChain:
     @pytest.mark.parametrize("sparse", [False, True])
     @pytest.mark.parametrize("degree", DEGREES)
     def test_is_algorithm_1(self, base_sketch: str, sparse: bool, degree: int) -> None:
-        sketch = draw({degree: Slice(0, INTERNAL, 0)}, base_sketch=base_sketch)
+        sketch = single(degree, base_sketch=base_sketch)
         assert isinstance(sketch.base, BASE_SKETCHES[base_sketch])
         X = points(9, COLUMNS)
         Z = features(sketch, sp.csr_array(X) if sparse else X)
@@ -177,7 +130,7 @@ class TestLiteralChain:
     @pytest.mark.parametrize("degree", DEGREES)
     @pytest.mark.parametrize("columns", [1, 5, 17, 32])
     def test_short_rows_need_no_base_sketch(self, degree: int, columns: int) -> None:
-        sketch = draw({degree: Slice(0, INTERNAL, 0)}, columns=columns)
+        sketch = single(degree, columns=columns)
         assert sketch.base is None
         X = points(9, columns)
         expected = algorithm_1(X, degree, base_of(sketch), sketch.pair)
@@ -185,7 +138,7 @@ class TestLiteralChain:
         assert_rows_close(features(sketch, sp.csr_array(X)), expected)
 
     def test_is_algorithm_1_at_degree_1024(self) -> None:
-        sketch = draw({1024: Slice(0, 256, 0)}, columns=300, internal=256)
+        sketch = single(1024, 256, columns=300, internal=256)
         assert sketch.base is not None
         X = points(9, 300)
         expected = algorithm_1(X, 1024, sketch.base, sketch.pair)
@@ -195,7 +148,7 @@ class TestLiteralChain:
     def test_several_degrees_share_t_and_s(self, columns: int) -> None:
         """Degree l is S applied to the degrees ⌊l/2⌋ and ⌈l/2⌉, cut to its slice."""
         wanted = {1: Slice(0, 4, 20), 2: Slice(4, 6, 0), 5: Slice(10, 8, 6), 7: Slice(18, 6, 14)}
-        sketch = draw(wanted, columns=columns)
+        sketch = draw("power", wanted, columns=columns)
         X = points(9, columns)
         powers = {1: base_of(sketch).apply(X)}
         for degree in range(2, 8):
@@ -207,31 +160,31 @@ class TestLiteralChain:
             assert_rows_close(block, powers[degree][:, cut.start : cut.stop])
 
     def test_is_homogeneous(self) -> None:
-        sketch, X = draw({6: Slice(0, INTERNAL, 0)}), points(9, COLUMNS)
+        sketch, X = single(6), points(9, COLUMNS)
         scales = np.linspace(0.5, 2, 9)
         expected = scales[:, None] ** 6 * features(sketch, X)
         assert_rows_close(features(sketch, X * scales[:, None]), expected)
-        assert_rows_close(features(sketch, X, row_scale=scales), expected)
+        assert_rows_close(features(sketch, X, scale=scales), expected)
         assert_rows_close(features(sketch, X, block_scales=scales[:, None] ** 6), expected)
 
     @pytest.mark.parametrize("columns", [5, COLUMNS])
     @pytest.mark.parametrize("base_sketch", BASE_SKETCHES)
     def test_a_shift_is_added_to_the_rows(self, columns: int, base_sketch: str) -> None:
-        sketch = draw({3: Slice(0, INTERNAL, 0)}, columns=columns, base_sketch=base_sketch)
+        sketch = single(3, columns=columns, base_sketch=base_sketch)
         X, direction, shift = points(9, columns), points(1, columns)[0], np.linspace(-1, 1, 9)
         expected = features(sketch, X + shift[:, None] * direction)
         for rows in (X, sp.csr_array(X)):
-            Z = features(sketch, rows, direction=direction, row_shift=shift)
+            Z = features(sketch, rows, direction=direction, shift=shift)
             assert_rows_close(Z, expected, tolerance=1e-11)
 
     @pytest.mark.parametrize("sparse", [False, True])
     def test_further_columns_are_reached_by_the_shift(self, sparse: bool) -> None:
         """Rows one column shorter than the sketch, and a shift along the column they lack."""
-        sketch, X = draw({3: Slice(0, INTERNAL, 0)}), points(9, COLUMNS)
+        sketch, X = single(3), points(9, COLUMNS)
         last = np.eye(COLUMNS)[-1]
         shorter = X[:, :-1].copy()
         rows = sp.csr_array(shorter) if sparse else shorter
-        Z = features(sketch, rows, direction=last, row_shift=X[:, -1].copy())
+        Z = features(sketch, rows, direction=last, shift=X[:, -1].copy())
         assert_rows_close(Z, features(sketch, X))
 
     @pytest.mark.parametrize(("dtype", "internal"), [(np.float64, 2), (np.float32, 8)])
@@ -240,9 +193,9 @@ class TestLiteralChain:
         X, ones = points(9, COLUMNS, dtype), np.ones((9, 1))
         answers = []
         for seed in range(20):
-            sketch = draw({1024: Slice(0, internal, 0)}, internal=internal, seed=seed)
+            sketch = single(1024, internal, internal=internal, seed=seed)
             out = np.empty((9, internal), dtype=dtype)
-            answers.append(sketch.write(X, ones[:, 0], None, ones, out, 1))
+            answers.append(sketch.write(unscaled(X), ones, out, 1))
             assert np.isfinite(out).all() or not answers[-1]
         assert any(answers)
         assert not all(answers)
@@ -272,7 +225,7 @@ class TestNormPreservingChain:
     @base_sketches
     @pytest.mark.parametrize("degree", [*DEGREES, 1024])
     def test_is_algorithm_1_normalised_step_by_step(self, base_sketch: str, degree: int) -> None:
-        sketch = draw({degree: Slice(0, INTERNAL, 0)}, base_sketch=base_sketch, preserve_norms=True)
+        sketch = single(degree, base_sketch=base_sketch, preserve_norms=True)
         X = points(9, COLUMNS)
         norms = np.linspace(0.5, 3, 9)[:, None]
         expected = norms * normalised_powers(X, degree, base_of(sketch), sketch.pair)
@@ -286,7 +239,7 @@ class TestNormPreservingChain:
     def test_rows_have_the_norms_asked_for(
         self, dtype: Any, base_sketch: str, degree: int, size: int
     ) -> None:
-        sketch = draw({degree: Slice(0, size, 0)}, base_sketch=base_sketch, preserve_norms=True)
+        sketch = single(degree, size, base_sketch=base_sketch, preserve_norms=True)
         norms = np.logspace(-10, 10, 9)
         Z = features(sketch, points(9, COLUMNS, dtype), block_scales=norms[:, None])
         actual = np.linalg.norm(Z.astype(np.float64), axis=1)
@@ -294,7 +247,7 @@ class TestNormPreservingChain:
 
     def test_every_block_has_its_own_norm(self) -> None:
         wanted = {1: Slice(0, 5, 0), 3: Slice(5, 10, 5), 4: Slice(15, 17, 15)}
-        sketch = draw(wanted, preserve_norms=True)
+        sketch = draw("power", wanted, preserve_norms=True)
         norms = np.random.default_rng(0).uniform(1, 2, (9, 3))
         Z = features(sketch, points(9, COLUMNS), block_scales=norms)
         actual = np.stack([np.linalg.norm(part, axis=1) for part in np.split(Z, [5, 15], 1)], 1)
@@ -303,7 +256,7 @@ class TestNormPreservingChain:
     @pytest.mark.parametrize("preserve_norms", [True, False])
     @pytest.mark.parametrize("columns", [5, COLUMNS])
     def test_zero_rows_give_zeros(self, preserve_norms: bool, columns: int) -> None:
-        sketch = draw({5: Slice(0, 20, 0)}, columns=columns, preserve_norms=preserve_norms)
+        sketch = single(5, 20, columns=columns, preserve_norms=preserve_norms)
         X = points(9, columns)
         X[[0, 4]] = 0.0
         Z = features(sketch, X)
@@ -322,19 +275,17 @@ class TestNormPreservingChain:
 
         Entries are multiples of 2⁻⁶, which times 2⁻¹²⁰ is the smallest normal float32.
         """
-        sketch = draw({9: Slice(0, 20, 0)}, base_sketch=base_sketch, preserve_norms=preserve_norms)
+        sketch = single(9, 20, base_sketch=base_sketch, preserve_norms=preserve_norms)
         X = (np.round(64 * points(9, COLUMNS)) / 64).astype(dtype)
         far = np.ldexp(X, exponent).astype(dtype)
-        row_scale = np.full(9, 2.0**-exponent)
+        scale = np.full(9, 2.0**-exponent)
         if sparse:
             X, far = sp.csr_array(X), sp.csr_array(far)
-        np.testing.assert_array_equal(
-            features(sketch, far, row_scale=row_scale), features(sketch, X)
-        )
+        np.testing.assert_array_equal(features(sketch, far, scale=scale), features(sketch, X))
 
     @base_sketches
     def test_threads_do_not_matter(self, base_sketch: str) -> None:
-        sketch = draw({9: Slice(0, 20, 0)}, base_sketch=base_sketch, preserve_norms=True)
+        sketch = single(9, 20, base_sketch=base_sketch, preserve_norms=True)
         X = points(70, COLUMNS)
         np.testing.assert_array_equal(features(sketch, X, threads=3), features(sketch, X))
 
@@ -360,8 +311,9 @@ class TestError:
     def error(internal: int, degree: int, seed: int, *, preserve_norms: bool) -> float:
         """Relative Frobenius error of Z Zᵀ on 12 unit vectors of 1500 coordinates."""
         X = points(12, 1500)
-        sketch = draw(
-            {degree: Slice(0, internal, 0)},
+        sketch = single(
+            degree,
+            internal,
             columns=1500,
             internal=internal,
             preserve_norms=preserve_norms,

@@ -6,7 +6,6 @@ choice of the seeds: how often a correct sketch would fail.
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
 from itertools import product
 from typing import Any
@@ -19,66 +18,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
-from powersketch.arrays import Rows
 from powersketch.powers import Slice, TensorSketchPowers
-from powersketch.random_streams import RandomStreams
-from powersketch.routines import TensorSketchSpec, make_tensor_sketch
-from powersketch.sketches.scatter import hashed_table
+from powersketch.routines import TensorSketchSpec, hashed_table, make_tensor_sketch
+from tests.powers.sketching import COLUMNS, draw, dtypes, features, points, unscaled
 
-COLUMNS, SIZE = 50, 24
+SIZE = 24
 
-dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 both_laws = pytest.mark.parametrize("preserve_norms", [True, False])
 
 
-def draw(
-    outputs: dict[int, Slice],
-    *,
-    columns: int = COLUMNS,
-    preserve_norms: bool = False,
-    seed: int = 1,
-) -> TensorSketchPowers:
-    return TensorSketchPowers.draw(
-        RandomStreams(seed),
-        columns,
-        outputs,
-        internal=64,
-        base_sketch="srht",
-        preserve_norms=preserve_norms,
-    )
-
-
 def single(degree: int, size: int = SIZE, **options: Any) -> TensorSketchPowers:
-    return draw({degree: Slice(0, size, 0)}, **options)
-
-
-def features(
-    sketch: TensorSketchPowers,
-    X: Rows,
-    *,
-    block_scales: NDArray[np.float64] | None = None,
-    row_scale: NDArray[np.float64] | None = None,
-    direction: NDArray[np.float64] | None = None,
-    row_shift: NDArray[np.float64] | None = None,
-    threads: int = 1,
-) -> NDArray[Any]:
-    """All features of the rows, which have to fit their dtype."""
-    sketch = dataclasses.replace(sketch, direction=direction)
-    rows, width = X.shape[0], max(cut.offset + cut.size for cut in sketch.outputs.values())
-    out = np.zeros((rows, width), dtype=X.dtype)
-    row_scale = np.ones(rows) if row_scale is None else row_scale
-    block_scales = np.ones((rows, len(sketch.degrees))) if block_scales is None else block_scales
-    assert sketch.write(X, row_scale, row_shift, block_scales, out, threads)
-    return out
-
-
-def points(rows: int, columns: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Unit vectors with a common direction, a third of their coordinates zero."""
-    generator = np.random.default_rng([rows, columns])
-    X = generator.normal(size=(rows, columns)) + 0.5
-    X[generator.random(X.shape) < 1 / 3] = 0.0
-    X[:, 0] = 1.0
-    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+    return draw("tensorsketch", {degree: Slice(0, size, 0)}, **options)
 
 
 def composed(sketch: TensorSketchPowers, degree: int) -> NDArray[np.float64]:
@@ -140,7 +90,7 @@ class TestLinearSketch:
         expected = scales[:, None] ** degree * features(sketch, X)
         for Z in (
             features(sketch, X * scales[:, None]),
-            features(sketch, X, row_scale=scales),
+            features(sketch, X, scale=scales),
             features(sketch, X, block_scales=scales[:, None] ** degree),
         ):
             np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
@@ -163,7 +113,7 @@ class TestLinearSketch:
         direction, shift = points(1, COLUMNS)[0], np.linspace(-1, 1, 9)
         expected = features(sketch, X + shift[:, None] * direction)
         rows = sp.csr_array(X) if sparse else X
-        Z = features(sketch, rows, direction=direction, row_shift=shift)
+        Z = features(sketch, rows, direction=direction, shift=shift)
         np.testing.assert_allclose(Z, expected, atol=1e-13)
 
     @pytest.mark.parametrize("sparse", [False, True])
@@ -172,20 +122,19 @@ class TestLinearSketch:
         sketch, X = single(3), points(9, COLUMNS)
         shorter = X[:, :-1].copy()
         rows = sp.csr_array(shorter) if sparse else shorter
-        Z = features(sketch, rows, direction=np.eye(COLUMNS)[-1], row_shift=X[:, -1].copy())
+        Z = features(sketch, rows, direction=np.eye(COLUMNS)[-1], shift=X[:, -1].copy())
         np.testing.assert_allclose(Z, features(sketch, X), atol=1e-14)
 
     def test_is_unbiased_as_it_is(self) -> None:
-        sketch = draw({2: Slice(0, 5, 0), 3: Slice(5, 7, 5)})
+        sketch = draw("tensorsketch", {2: Slice(0, 5, 0), 3: Slice(5, 7, 5)})
         assert [sketch.literal_factor(degree) for degree in sketch.degrees] == [1.0, 1.0]
 
     def test_overflow_is_told(self) -> None:
-        X, ones = points(9, COLUMNS, np.float32), np.ones(9)
-        sketch = single(4)
+        sketch, X = single(4), points(9, COLUMNS, np.float32)
         out = np.empty((9, SIZE), dtype=np.float32)
-        assert sketch.write(X, ones, None, np.full((9, 1), 1e36), out, 1)
+        assert sketch.write(unscaled(X), np.full((9, 1), 1e36), out, 1)
         assert np.isfinite(out).all()
-        assert not sketch.write(X, ones, None, np.full((9, 1), 1e39), out, 1)
+        assert not sketch.write(unscaled(X), np.full((9, 1), 1e39), out, 1)
 
 
 PAIR = points(2, 8) + 0.1
@@ -272,7 +221,7 @@ class TestLaw:
         outputs = {2: Slice(0, SMALL, 0), 4: Slice(SMALL, SMALL, SMALL)}
         values = np.empty((1000, 2))
         for seed in range(len(values)):
-            Z = features(draw(outputs, columns=8, seed=seed), PAIR)
+            Z = features(draw("tensorsketch", outputs, columns=8, seed=seed), PAIR)
             values[seed] = [Z[0, :SMALL] @ Z[1, :SMALL], Z[0, SMALL:] @ Z[1, SMALL:]]
         assert abs(np.corrcoef(values.T)[0, 1]) < 4 / np.sqrt(len(values))
 
@@ -286,7 +235,7 @@ class TestBlocks:
     def test_every_degree_is_the_sketch_that_it_is_alone(
         self, dtype: Any, preserve_norms: bool
     ) -> None:
-        sketch = draw(OUTPUTS, preserve_norms=preserve_norms)
+        sketch = draw("tensorsketch", OUTPUTS, preserve_norms=preserve_norms)
         assert sketch.degrees == (5, 1, 2)
         X, scales = points(9, COLUMNS, dtype), np.random.default_rng(0).uniform(1, 2, (9, 3))
         Z = features(sketch, X, block_scales=scales)
@@ -297,8 +246,8 @@ class TestBlocks:
 
     def test_other_columns_are_left_alone(self) -> None:
         X, out = points(3, COLUMNS), np.full((3, 20), 7.0)
-        sketch = draw({3: Slice(4, 8, 6)})
-        assert sketch.write(X, np.ones(3), None, np.ones((3, 1)), out, 1)
+        sketch = draw("tensorsketch", {3: Slice(4, 8, 6)})
+        assert sketch.write(unscaled(X), np.ones((3, 1)), out, 1)
         assert (out[:, :6] == 7.0).all()
         assert (out[:, 14:] == 7.0).all()
         assert not (out[:, 6:14] == 7.0).any()
@@ -329,8 +278,8 @@ class TestNorms:
         X = points(9, COLUMNS, dtype)
         expected = features(single(1000, preserve_norms=True), X)
         for exponent in (-20, 20):
-            row_scale = np.full(9, 2.0**exponent)
-            Z = features(single(1000, preserve_norms=True), X, row_scale=row_scale)
+            scale = np.full(9, 2.0**exponent)
+            Z = features(single(1000, preserve_norms=True), X, scale=scale)
             np.testing.assert_array_equal(Z, expected)
 
     def test_degree_1000_literally(self) -> None:
@@ -373,7 +322,7 @@ class TestRows:
         csr = sp.csr_array(X)
         csr.indices, csr.indptr = csr.indices.astype(index), csr.indptr.astype(index)
         direction, shift = points(1, COLUMNS)[0], np.linspace(-1, 1, 21)
-        for moved in ({}, {"direction": direction, "row_shift": shift}):
+        for moved in ({}, {"direction": direction, "shift": shift}):
             np.testing.assert_array_equal(
                 features(sketch, csr, **moved), features(sketch, X, **moved)
             )
@@ -386,12 +335,10 @@ class TestRows:
     ) -> None:
         """Entries are multiples of 2⁻⁶, which times 2⁻¹²⁰ is the smallest normal float32."""
         sketch, X = single(9), (np.round(64 * points(9, COLUMNS)) / 64).astype(dtype)
-        far, row_scale = np.ldexp(X, exponent).astype(dtype), np.full(9, 2.0**-exponent)
+        far, scale = np.ldexp(X, exponent).astype(dtype), np.full(9, 2.0**-exponent)
         if sparse:
             X, far = sp.csr_array(X), sp.csr_array(far)
-        np.testing.assert_array_equal(
-            features(sketch, far, row_scale=row_scale), features(sketch, X)
-        )
+        np.testing.assert_array_equal(features(sketch, far, scale=scale), features(sketch, X))
 
     @pytest.mark.parametrize("sparse", [False, True])
     def test_threads_and_splits_do_not_matter(self, sparse: bool) -> None:
@@ -412,7 +359,7 @@ class TestRows:
         X = points(9, COLUMNS)
         X.flags.writeable = False
         before = X.copy()
-        features(single(3), X, row_scale=np.full(9, 2.0**80))
+        features(single(3), X, scale=np.full(9, 2.0**80))
         np.testing.assert_array_equal(X, before)
 
     def test_one_column(self) -> None:
@@ -431,7 +378,7 @@ class TestDraw:
         assert not np.array_equal(features(single(3, seed=5), X), features(single(3, seed=4), X))
 
     def test_every_factor_has_a_key_of_its_own(self) -> None:
-        sketch = draw({2: Slice(0, 4, 0), 3: Slice(4, 4, 4)})
+        sketch = draw("tensorsketch", {2: Slice(0, 4, 0), 3: Slice(4, 4, 4)})
         keys = np.concatenate(list(sketch.keys.values())).tolist()
         assert len(set(keys)) == 5
 

@@ -6,7 +6,6 @@ choice of the seeds: how often a correct sketch would fail.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -23,10 +22,20 @@ from powersketch import _native
 from powersketch.arrays import Rows
 from powersketch.powers import POWER_METHODS, Slice, TreeSketch, tree
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches import BASE_SKETCHES, PairSketch
+from powersketch.sketches import BASE_SKETCHES, TensorSRHT
+from tests.powers.sketching import (
+    COLUMNS,
+    INTERNAL,
+    assert_rows_close,
+    base_sketches,
+    draw,
+    dtypes,
+    features,
+    points,
+    unscaled,
+)
 
 DEGREES = [1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 21, 100]
-COLUMNS, INTERNAL = 50, 32
 
 # Degrees 3 and 6, four features each, of seed 7 and the rows in TestBits: a seed means the same
 # sketch for ever.
@@ -53,77 +62,16 @@ FIXED = [
     ],
 ]
 
-base_sketches = pytest.mark.parametrize("base_sketch", BASE_SKETCHES)
-dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
-
-
-def points(rows: int, columns: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Unit vectors with a common direction, a third of their coordinates zero."""
-    generator = np.random.default_rng([rows, columns])
-    X = generator.normal(size=(rows, columns)) + 0.5
-    X[generator.random(X.shape) < 1 / 3] = 0.0
-    X[:, 0] = 1.0
-    unit: NDArray[Any] = X / np.linalg.norm(X, axis=1, keepdims=True)
-    return unit.astype(dtype)
-
-
-def draw(
-    outputs: dict[int, Slice],
-    *,
-    columns: int = COLUMNS,
-    internal: int = INTERNAL,
-    base_sketch: str = "srht",
-    preserve_norms: bool = False,
-    seed: int = 1,
-    streams: Any = None,
-) -> TreeSketch:
-    return TreeSketch.draw(
-        RandomStreams(seed) if streams is None else streams,
-        columns,
-        outputs,
-        internal=internal,
-        base_sketch=base_sketch,
-        preserve_norms=preserve_norms,
-    )
-
 
 def draw_one(degree: int, size: int = INTERNAL, **options: Any) -> TreeSketch:
-    return draw({degree: Slice(0, size, 0)}, **options)
-
-
-def features(
-    sketch: TreeSketch,
-    X: Rows,
-    *,
-    direction: NDArray[np.float64] | None = None,
-    row_scale: NDArray[np.float64] | None = None,
-    row_shift: NDArray[np.float64] | None = None,
-    block_scales: NDArray[np.float64] | None = None,
-    threads: int = 1,
-) -> NDArray[Any]:
-    """All features of the rows; by default each block is multiplied by one, or has norm one."""
-    rows, outputs = X.shape[0], sketch.outputs.values()
-    out = np.full((rows, max(cut.offset + cut.size for cut in outputs)), np.nan, dtype=X.dtype)
-    sketch = dataclasses.replace(sketch, direction=direction)
-    row_scale = np.ones(rows) if row_scale is None else row_scale
-    block_scales = np.ones((rows, len(outputs))) if block_scales is None else block_scales
-    assert sketch.write(X, row_scale, row_shift, block_scales, out, threads)
-    return out
-
-
-def assert_rows_close(
-    actual: NDArray[Any], expected: NDArray[Any], tolerance: float = 1e-12
-) -> None:
-    """Compare rows relative to their norms."""
-    errors = np.linalg.norm(actual.astype(np.float64) - expected, axis=1)
-    assert np.all(errors <= tolerance * np.linalg.norm(expected, axis=1))
+    return draw("tree", {degree: Slice(0, size, 0)}, **options)
 
 
 class TestMatrices:
     """The whole tree with leaves of e₁, every operator a matrix."""
 
     @staticmethod
-    def pair_matrix(S: PairSketch) -> NDArray[np.float64]:
+    def pair_matrix(S: TensorSRHT) -> NDArray[np.float64]:
         identity = np.eye(S.length)
         left, right = np.repeat(identity, S.length, axis=0), np.tile(identity, (S.length, 1))
         return S.apply(left, right).T
@@ -248,7 +196,7 @@ class TestLaw:
         }
         estimates = []
         for streams in quick_streams(cls.DRAWS):
-            Z = features(draw(outputs, streams=streams, **options), X)
+            Z = features(draw("tree", outputs, streams=streams, **options), X)
             first, second = Z.reshape(2, len(degrees), size)
             estimates.append((first * second).sum(axis=1))
         return np.array(estimates) - (X[0] @ X[1]) ** np.array(degrees)
@@ -325,7 +273,7 @@ class TestLiteral:
         scales = np.linspace(0.8, 1.25, 9)
         expected = scales[:, None] ** degree * features(sketch, X)
         assert_rows_close(features(sketch, X * scales[:, None]), expected)
-        assert_rows_close(features(sketch, X, row_scale=scales), expected)
+        assert_rows_close(features(sketch, X, scale=scales), expected)
         assert_rows_close(features(sketch, X, block_scales=scales[:, None] ** degree), expected)
 
     @pytest.mark.parametrize("columns", [5, COLUMNS])
@@ -338,7 +286,7 @@ class TestLiteral:
         X, direction, shift = points(9, columns), points(1, columns)[0], np.linspace(-1, 1, 9)
         expected = features(sketch, X + shift[:, None] * direction)
         for rows in (X, sp.csr_array(X)):
-            Z = features(sketch, rows, direction=direction, row_shift=shift)
+            Z = features(sketch, rows, direction=direction, shift=shift)
             assert_rows_close(Z, expected, tolerance=1e-11)
 
     @pytest.mark.parametrize("columns", [5, COLUMNS])
@@ -349,11 +297,11 @@ class TestLiteral:
         shorter = X[:, :-1].copy()
         rows = sp.csr_array(shorter) if sparse else shorter
         last = np.eye(columns)[-1]
-        Z = features(sketch, rows, direction=last, row_shift=X[:, -1].copy())
+        Z = features(sketch, rows, direction=last, shift=X[:, -1].copy())
         assert_rows_close(Z, features(sketch, X))
 
     def test_needs_no_factor(self) -> None:
-        sketch = draw({2: Slice(0, 5, 0), 3: Slice(5, 7, 5)})
+        sketch = draw("tree", {2: Slice(0, 5, 0), 3: Slice(5, 7, 5)})
         assert [sketch.literal_factor(degree) for degree in sketch.degrees] == [1.0, 1.0]
 
     @pytest.mark.parametrize(("dtype", "internal"), [(np.float64, 2), (np.float32, 8)])
@@ -362,7 +310,7 @@ class TestLiteral:
         X, ones = points(3, COLUMNS, dtype), np.ones((3, 1))
         sketch = draw_one(1000, internal, internal=internal)
         out = np.empty((3, internal), dtype=dtype)
-        answer = sketch.write(X, ones[:, 0], None, ones, out, 1)
+        answer = sketch.write(unscaled(X), ones, out, 1)
         assert np.isfinite(out).all() or not answer
 
     @dtypes
@@ -375,7 +323,7 @@ class TestLiteral:
         for factor, fits in ((0.001, True), (1000.0, False)):
             with np.errstate(over="ignore"):
                 scales[1] = float(np.finfo(dtype).max) * factor
-            assert sketch.write(X, np.ones(3), None, scales, out, 1) == fits
+            assert sketch.write(unscaled(X), scales, out, 1) == fits
             assert np.isfinite(out).all() == fits
 
 
@@ -402,7 +350,7 @@ class TestSeveralDegrees:
             "preserve_norms": preserve_norms,
         }
         outputs, X = several(), points(9, columns)
-        sketch = draw(outputs, **options)
+        sketch = draw("tree", outputs, **options)
         assert sketch.degrees == (1, 2, 3, 4, 7, 8, 12)
         norms = np.linspace(1, 2, 9 * len(outputs)).reshape(9, -1)
         Z = features(sketch, X, block_scales=norms)
@@ -433,7 +381,7 @@ class TestNormPreservation:
         """Rows of these lengths to the power of 1000, which is far from what float32 can hold."""
         sketch, X = draw_one(1000, columns=columns, preserve_norms=True), points(9, columns)
         single, double = (
-            features(sketch, X.astype(dtype), row_scale=np.full(9, length))
+            features(sketch, X.astype(dtype), scale=np.full(9, length))
             for dtype in (np.float32, np.float64)
         )
         assert_rows_close(single, double, tolerance=1e-3)
@@ -478,8 +426,8 @@ class TestNormPreservation:
         far = np.ldexp(X, exponent).astype(dtype)
         if sparse:
             X, far = sp.csr_array(X), sp.csr_array(far)
-        expected = features(sketch, X, row_scale=np.full(9, 0.75))
-        actual = features(sketch, far, row_scale=np.full(9, 0.75 * 2.0**-exponent))
+        expected = features(sketch, X, scale=np.full(9, 0.75))
+        actual = features(sketch, far, scale=np.full(9, 0.75 * 2.0**-exponent))
         np.testing.assert_array_equal(actual, expected)
 
     def test_pays_at_high_degrees(self) -> None:
@@ -505,7 +453,7 @@ class TestBits:
 
     def fixed(self) -> NDArray[np.float64]:
         X = np.array([[1.0, 0.5, -0.25, 0.0, 2.0], [0.5, 0.75, 1.0, 1.25, 0.0]])
-        sketch = draw({3: Slice(0, 4, 0), 6: Slice(4, 4, 4)}, columns=5, internal=4, seed=7)
+        sketch = draw("tree", {3: Slice(0, 4, 0), 6: Slice(4, 4, 4)}, columns=5, internal=4, seed=7)
         return features(sketch, X)
 
     def test_a_seed_means_the_same_for_ever(self) -> None:
@@ -532,7 +480,7 @@ class TestBits:
     def test_csr_rows_are_dense_rows(self, base_sketch: str, dtype: Any, columns: int) -> None:
         sketch = draw_one(6, 20, columns=columns, base_sketch=base_sketch, preserve_norms=True)
         X, shift = points(70, columns, dtype), np.linspace(-1, 1, 70)
-        options: dict[str, Any] = {"direction": points(1, columns)[0], "row_shift": shift}
+        options: dict[str, Any] = {"direction": points(1, columns)[0], "shift": shift}
         Z = features(sketch, X, **options)
         for rows in (sp.csr_array(X), sp.csr_matrix(X)):
             if base_sketch == "srht" and columns > INTERNAL:  # sums few entries in another order
@@ -547,7 +495,9 @@ class TestBits:
     def test_threads_blocks_and_instruction_sets_do_not_matter(
         self, base_sketch: str, sparse: bool, columns: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sketch = draw(several(), columns=columns, base_sketch=base_sketch, preserve_norms=True)
+        sketch = draw(
+            "tree", several(), columns=columns, base_sketch=base_sketch, preserve_norms=True
+        )
         X: Rows = points(150, columns, np.float32)
         X = sp.csr_array(X) if sparse else X
         Z, chosen = features(sketch, X), _native.instruction_set()
@@ -569,7 +519,7 @@ class TestBits:
         X = points(9, columns)
         for part in (X, direction := points(1, columns)[0], shift := np.ones(9)):
             part.flags.writeable = False
-        features(draw_one(3, columns=columns), X, direction=direction, row_shift=shift)
+        features(draw_one(3, columns=columns), X, direction=direction, shift=shift)
 
     def test_no_rows(self) -> None:
         sketch = draw_one(3)

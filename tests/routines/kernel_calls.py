@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch.arrays import Rows, padded_length
+from powersketch.routines import hashed_table
 from powersketch.routines.specs import (
     ChainSpec,
     PairSpec,
@@ -20,7 +21,6 @@ from powersketch.routines.specs import (
     TensorSketchSpec,
     orthogonal_scale,
 )
-from powersketch.sketches.scatter import hashed_table
 
 LEAVES = ("identity", "srht", "scatter")  # what a chain does first
 KEY = 0x9E3779B97F4A7C15

@@ -18,8 +18,6 @@ from powersketch.routines.fourier_tables import (
     roots_of_unity,
 )
 from powersketch.routines.reference_convolution import from_real_spectrum, halved, real_spectrum
-from powersketch.routines.reference_tensor_sketch import hashed_targets
-from powersketch.sketches.scatter import hashed_table
 
 implementations = pytest.mark.parametrize(
     "native", [compiled, reference], ids=["compiled", "reference"]
@@ -131,9 +129,3 @@ class TestConvolution:
         B[:] = np.eye(length)[shift % length]
         expected = np.roll(A, shift % length, axis=1)
         np.testing.assert_allclose(native.convolve(A, B), expected, atol=2e-14)
-
-
-@given(key=st.integers(0, 2**64 - 1), columns=st.integers(1, 50), size=st.integers(1, 2**20))
-def test_targets_are_those_of_a_countsketch(key: int, columns: int, size: int) -> None:
-    expected = hashed_table(key, columns, size, 1)[:, 0]
-    np.testing.assert_array_equal(hashed_targets(key, columns, size), expected)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
 from powersketch.arrays import padded_length
-from powersketch.routines import compiled, reference
+from powersketch.routines import compiled, hashed_table, reference
 from powersketch.routines.specs import PairSpec, ScatterSpec, SorfSpec, SrhtSpec, orthogonal_scale
-from powersketch.sketches.scatter import hashed_table
 from tests.routines.kernel_calls import KEY, LEAVES, Shape, chain_spec
 
 implementations = pytest.mark.parametrize(

@@ -13,43 +13,15 @@ from numpy.typing import NDArray
 
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import OSNAP, CountSketch
-from powersketch.sketches.scatter import hashed_table
 
 seeds = st.integers(0, 2**63 - 1)
 sizes = st.integers(1, 60)
-WORD = 2**64
 
 
 def matrix_of(T: OSNAP) -> NDArray[np.float64]:
     """T with coordinates as columns."""
     matrix: NDArray[np.float64] = T.apply(np.eye(T.columns)).T
     return matrix
-
-
-def splitmix64(key: int, counter: int) -> int:
-    mixed = (key + (counter + 1) * 0x9E3779B97F4A7C15) % WORD
-    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) % WORD
-    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) % WORD
-    return mixed ^ (mixed >> 31)
-
-
-@given(
-    key=st.integers(0, WORD - 1),
-    columns=sizes,
-    size=st.integers(1, 10**6),
-    copies=st.integers(1, 9),
-)
-def test_table_follows_its_rule(key: int, columns: int, size: int, copies: int) -> None:
-    copies = min(copies, size)
-    table = hashed_table(key, columns, size, copies)
-    assert table.shape == (columns, copies)
-    assert table.dtype == np.int32
-    for column in range(columns):
-        for band in range(copies):
-            low, high = band * size // copies, (band + 1) * size // copies
-            word = splitmix64(key, column * copies + band)
-            bucket = low + (((word >> 32) * (high - low)) >> 32)
-            assert table[column, band] == 2 * bucket + word % 2
 
 
 @given(columns=sizes, size=sizes, seed=seeds)
@@ -74,16 +46,6 @@ def test_osnap_has_one_entry_in_every_band(columns: int, size: int, seed: int) -
 def test_columns_have_norm_one_exactly(sketch: type[OSNAP]) -> None:
     T = matrix_of(sketch.draw(RandomStreams(3), 500, 64))
     np.testing.assert_array_equal((T * T).sum(axis=0), 1.0)
-
-
-def test_buckets_and_signs_are_even() -> None:
-    """40000 coordinates in 16 buckets by 2 signs: a χ² with 31 degrees of freedom stays below 90.
-
-    Failure probability 1e-7.
-    """
-    table = hashed_table(RandomStreams(5).key("hash"), 40000, 16, 1)
-    counts = np.bincount(table[:, 0], minlength=32)
-    assert ((counts - 1250) ** 2 / 1250).sum() < 90
 
 
 class TestKeeping:

@@ -15,9 +15,11 @@ from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.powers import (
     POWER_METHODS,
+    PowerOptions,
     Powers,
     PowerSketch,
     Scaled,
+    ShiftedRows,
     Slice,
 )
 from powersketch.random_streams import RandomStreams
@@ -66,10 +68,8 @@ class DirectMap:
                 streams,
                 length,
                 {degree: output},
-                internal=internal,
-                base_sketch=base_sketch,
-                preserve_norms=preserve_norms,
-                direction=direction,
+                PowerOptions(internal, base_sketch, preserve_norms),
+                direction,
             )
         return cls(rows, degree, columns, sketch)
 
@@ -93,15 +93,9 @@ class DirectMap:
         shift = power_of_two_shift(squared_norms)
         unit = np.ldexp(1.0, -shift.astype(np.int32))
         scales = self.block_scales(squared_norms, shift)
-        fits = self.sketch.write(
-            X,
-            rows.root_gamma * unit,
-            rows.root_coef0 * unit if rows.extra_columns else None,
-            scales,
-            out,
-            threads,
-        )
-        if not fits:
+        moved = rows.root_coef0 * unit if rows.extra_columns else None
+        shifted = ShiftedRows(X, rows.root_gamma * unit, moved)
+        if not self.sketch.write(shifted, scales, out, threads):
             raise overflow_error(out.dtype)
         if self.sketch.preserve_norms:
             restore_vanished(X, out, scales[:, 0], 0)

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,11 @@ from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.powers import (
     POWER_METHODS,
     Monomials,
+    PowerOptions,
     Powers,
     PowerSketch,
     Scaled,
+    ShiftedRows,
     Slice,
     extreme_power,
     times_rows,
@@ -91,11 +92,7 @@ class StackedMap:
     ) -> StackedMap:
         """Choose the sizes from the pilot rows and sample every block's sketch."""
         sizes = _pilot_sizes(expansion, pilot, size)
-        options: dict[str, Any] = {
-            "internal": internal,
-            "base_sketch": base_sketch,
-            "preserve_norms": preserve_norms,
-        }
+        options = PowerOptions(internal, base_sketch, preserve_norms)
         first, draw = expansion.parts[0], POWER_METHODS[method].draw
         sketched: list[SketchedTerms] = []
         if sizes.linear:
@@ -109,20 +106,14 @@ class StackedMap:
             sketched.append(SketchedTerms(0, linear, {1: output}))
         if sizes.sketched:
             slices = sizes.slices()
-            chain = draw(
-                streams.child("powers"), first.columns, slices, direction=first.direction, **options
-            )
+            branch = streams.child("powers")
+            chain = draw(branch, first.columns, slices, options, first.direction)
             sketched.append(SketchedTerms(0, chain, slices))
         if sizes.others:
             second = expansion.parts[1]
             slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
-            chain = draw(
-                streams.child("others"),
-                second.columns,
-                slices,
-                direction=second.direction,
-                **options,
-            )
+            branch = streams.child("others")
+            chain = draw(branch, second.columns, slices, options, second.direction)
             sketched.append(SketchedTerms(1, chain, slices))
         monomials = {degree: Monomials.of(first.columns, degree) for degree in sizes.exact}
         drawn = cls(expansion, sizes, monomials, tuple(sketched), preserve_norms, (0.0, 0.0))
@@ -231,9 +222,9 @@ class StackedMap:
         if self.monomials:
             self._write_monomials(X, near_one[0], scales, out, threads)
         for terms in self.sketched:
-            rows = near_one[terms.part]
+            rows = ShiftedRows(X, near_one[terms.part].scale, near_one[terms.part].shift)
             columns = np.stack([scales[terms.part, degree] for degree in terms.degrees], axis=1)
-            if not terms.chain.write(X, rows.scale, rows.shift, columns, out, threads):
+            if not terms.chain.write(rows, columns, out, threads):
                 raise overflow_error(out.dtype)
             if self.preserve_norms:
                 self._restore_vanished(X, terms, columns, out)
@@ -361,7 +352,7 @@ def _coordinate_energies(pilot: Rows, rows: AffineRows, terms: Terms, importance
     # Rows whose squared norms are next to nothing would count more than float64 can say.
     linear = importance / np.maximum(squared_norms, np.finfo(np.float64).tiny)
     power = extreme_power(rows.scale, np.dtype(np.float64))
-    if np.any(power != 1.0):
+    if power is not None:
         pilot = times_rows(pilot.astype(np.float64), power)
         rows = AffineRows(rows.scale / power, rows.shift, rows.squared_norms)
     energies = np.zeros(terms.columns)

@@ -3,20 +3,23 @@
 from powersketch.powers.adaptive_draws import adaptive_tuples, affordable_draw
 from powersketch.powers.complex_to_real import ComplexToReal
 from powersketch.powers.merged_tuples import AdaptiveTuples
-from powersketch.powers.methods import FormatCache, PowerMethod, Powers
-from powersketch.powers.monomials import Monomials, monomial_count, monomials_fit
-from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
-from powersketch.powers.repeated_squaring import (
-    PowerSketch,
-    algorithm_1,
+from powersketch.powers.methods import (
+    FormatCache,
+    PowerMethod,
+    PowerOptions,
+    Powers,
+    ShiftedRows,
+    Slice,
     extreme_power,
     times_rows,
+    to_one,
 )
+from powersketch.powers.monomials import Monomials, monomial_count, monomials_fit
+from powersketch.powers.repeated_squaring import PowerSketch, algorithm_1
 from powersketch.powers.sampled_monomials import SampledMonomials
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 from powersketch.powers.tensor_sketch import TensorSketchPowers
 from powersketch.powers.tree import TreeSketch
-from powersketch.powers.unit_rows import to_one
 
 POWER_METHODS: dict[str, PowerMethod] = {
     "power": PowerSketch,
@@ -32,23 +35,22 @@ __all__ = [
     "FormatCache",
     "Monomials",
     "PowerMethod",
-    "PowerProgram",
+    "PowerOptions",
     "PowerSketch",
     "Powers",
     "SampledMonomials",
     "Scaled",
+    "ShiftedRows",
     "Slice",
     "TensorSketchPowers",
     "TreeSketch",
     "adaptive_tuples",
     "affordable_draw",
     "algorithm_1",
-    "all_powers",
     "ascending_powers",
     "extreme_power",
     "monomial_count",
     "monomials_fit",
-    "single_power",
     "times_rows",
     "to_one",
 ]

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.execution import ordered_map
-from powersketch.powers.methods import FormatCache
-from powersketch.powers.programs import Slice
+from powersketch.powers.methods import FormatCache, PowerOptions, ShiftedRows, Slice, to_one
 from powersketch.powers.scaled_numbers import Scaled
-from powersketch.powers.unit_rows import UnitRows, to_one, unit_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import ComplexProjection, complex_projection
 
@@ -102,10 +100,7 @@ class ComplexToReal:
         streams: RandomStreams,
         columns: int,
         outputs: Mapping[int, Slice],
-        *,
-        internal: int,
-        base_sketch: str,
-        preserve_norms: bool,
+        options: PowerOptions,
         direction: Vector | None = None,
     ) -> ComplexToReal:
         """Sample the factors; each of them is independent of the others."""
@@ -116,8 +111,10 @@ class ComplexToReal:
         for step in range(1, max(outputs) + 1):
             needed = max(block.stop for block in blocks if block.degree >= step)
             branch = streams.child(f"factor/{step}")
-            factors.append(complex_projection(base_sketch, branch, columns, needed, internal))
-        return cls(columns, tuple(blocks), tuple(factors), preserve_norms, direction)
+            factors.append(
+                complex_projection(options.base_sketch, branch, columns, needed, options.internal)
+            )
+        return cls(columns, tuple(blocks), tuple(factors), options.preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -141,33 +138,25 @@ class ComplexToReal:
         images = (factor.apply(row) for factor in self.factors)
         return [(real.astype(X.dtype), imaginary.astype(X.dtype)) for real, imaginary in images]
 
-    def write(
-        self,
-        X: Rows,
-        row_scale: Vector,
-        row_shift: Vector | None,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        images, parts = self._images.get(X, self._images_for), slices(*self._cut(X))
+        images = self._images.get(rows.X, self._images_for)
+        parts = slices(rows.X.shape[0], self._block_rows(rows.X))
 
         def write(part: slice) -> bool:
-            shift = None if row_shift is None else row_shift[part]
-            rows = unit_rows(X[part], row_scale[part], shift, self.direction)
-            return self._write(rows, images, block_scales[part], out[part])
+            unit = unit_rows(rows[part], self.direction)
+            return self._write(unit, images, block_scales[part], out[part])
 
         # A list, as every part has to be written even if one of them overflows.
         return all(list(ordered_map(write, parts, threads)))
 
-    def _cut(self, X: Rows) -> tuple[int, int]:
-        """Return the number of rows, and how many of them are taken at once."""
+    def _block_rows(self, X: Rows) -> int:
+        """Return how many rows are taken at once."""
         width = _ARRAYS_AT_ONCE * self.blocks[-1].stop
         if not is_sparse(X):
             width = max(width, self.columns)
         rows: int = _CACHE_BYTES // (width * X.dtype.itemsize)
-        return X.shape[0], max(rows // _LANES, 1) * _LANES
+        return max(rows // _LANES, 1) * _LANES
 
     def _write(
         self, rows: UnitRows, images: _Images | None, block_scales: Float64, out: Real
@@ -219,10 +208,49 @@ class ComplexToReal:
         else:
             scaled = Scaled.of(scales).times_power_of_two(track + exponent).to_float()
             scaling = np.where(norms > 0, scaled, 0.0)
-        columns = slice(output.offset, output.offset + output.size)
         with np.errstate(over="ignore", invalid="ignore"):
-            np.multiply(values, scaling.astype(out.dtype)[:, None], out=out[:, columns])
+            np.multiply(values, scaling.astype(out.dtype)[:, None], out=out[:, output.columns])
             return bool(np.all(scaling * np.maximum(norms, 1.0) <= np.finfo(out.dtype).max))
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Rows u · 2^−exponent whose largest coordinates are between ½ and 1.
+
+    The shift is not added to sparse rows, which it would fill: `shift` says how far they are to be
+    moved along the direction.
+    """
+
+    values: Rows
+    shift: Real | None
+    exponent: NDArray[np.int64]
+
+
+def unit_rows(rows: ShiftedRows, direction: Vector | None) -> UnitRows:
+    """Compute the rows in double precision, and return them in the dtype of X."""
+    if is_sparse(rows.X):
+        return _sparse_unit_rows(rows, direction)
+    values = rows.X * rows.scale[:, None]
+    if rows.shift is not None and direction is not None:
+        values = np.pad(values, ((0, 0), (0, len(direction) - values.shape[1])))
+        values += rows.shift[:, None] * direction
+    factor, exponent = to_one(np.abs(values).max(axis=1), np.dtype(np.float64))
+    values *= factor[:, None]
+    return UnitRows(values.astype(rows.X.dtype, copy=False), None, exponent)
+
+
+def _sparse_unit_rows(rows: ShiftedRows, direction: Vector | None) -> UnitRows:
+    values, dtype = rows.X.astype(np.float64), rows.X.dtype
+    counts = np.diff(values.indptr)
+    values.data *= np.repeat(rows.scale, counts)
+    largest = abs(values).max(axis=1).toarray().ravel()
+    shift = None if direction is None else rows.shift
+    if shift is not None and direction is not None:
+        largest = np.maximum(largest, np.abs(shift) * np.abs(direction).max())
+    factor, exponent = to_one(largest, np.dtype(np.float64))
+    values.data *= np.repeat(factor, counts)
+    moved = None if shift is None else (shift * factor).astype(dtype)
+    return UnitRows(values.astype(dtype), moved, exponent)
 
 
 def _product(real: Real, imaginary: Real, a: Real, b: Real) -> tuple[Real, Real]:

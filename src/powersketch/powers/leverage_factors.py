@@ -21,7 +21,7 @@ from powersketch.powers.fixed_order_algebra import (
     inverse_of_triangular,
     shifted,
 )
-from powersketch.powers.programs import Slice
+from powersketch.powers.methods import PowerOptions, ShiftedRows, Slice
 from powersketch.powers.repeated_squaring import PowerSketch
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 from powersketch.random_streams import RandomStreams
@@ -120,19 +120,14 @@ class SketchedPowers:
         size, degrees = _POWER_SIZE, range(1, degree)
         out = np.ones((X.shape[0], size * max(degree - 1, 1)))
         if degree > 1:
-            sketch = PowerSketch.draw(
-                streams,
-                X.shape[1],
-                {r: Slice(0, size, (r - 1) * size) for r in degrees},
-                internal=padded_length(2 * size),
-                base_sketch="osnap",
-                preserve_norms=True,
-            )
+            outputs = {r: Slice(0, size, (r - 1) * size) for r in degrees}
+            options = PowerOptions(padded_length(2 * size), "osnap", preserve_norms=True)
+            sketch = PowerSketch.draw(streams, X.shape[1], outputs, options)
             squares = routines.squared_norms(X)
             norms = ascending_powers(Scaled.of(np.sqrt(squares)), list(degrees))
             scales = {r: norm.to_float() for r, norm in zip(degrees, norms, strict=True)}
             columns = np.stack([scales[r] for r in sketch.degrees], axis=1)
-            sketch.write(X, np.ones(X.shape[0]), None, columns, out, 1)
+            sketch.write(ShiftedRows(X, np.ones(X.shape[0])), columns, out, 1)
         return cls(out, degree)
 
     def probes(self, streams: RandomStreams, power: int, width: int) -> Float64:

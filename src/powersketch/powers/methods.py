@@ -1,15 +1,120 @@
-"""What every way to sketch powers offers, and the names by which users choose one."""
+"""What all ways to sketch powers share: interface, options, rows, and a cache of preparations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
-from powersketch.powers.programs import Slice
 from powersketch.random_streams import RandomStreams
 
 Prepared = TypeVar("Prepared")
+
+_ORDINARY_EXPONENT = 60  # scales of such exponents leave the range of no dtype
+# Both a power of two and its inverse are in the range of the dtype.
+_LARGEST_EXPONENT = {np.dtype(np.float32): 120, np.dtype(np.float64): 1000}
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Rows start … start + size of S, written at output column `offset`."""
+
+    start: int
+    size: int
+    offset: int
+
+    @property
+    def stop(self) -> int:
+        """One past the last row of S that is needed."""
+        return self.start + self.size
+
+    @property
+    def columns(self) -> slice:
+        """The output columns."""
+        return slice(self.offset, self.offset + self.size)
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """How a sketch of powers is drawn.
+
+    Attributes
+    ----------
+    internal : int
+        The length of intermediate powers, a power of two that is not below any slice's stop.
+    base_sketch : str
+        The name of the leaves T.
+    preserve_norms : bool
+        Whether every power is rescaled to its exact norm.
+    """
+
+    internal: int
+    base_sketch: str
+    preserve_norms: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedRows:
+    """The vectors u = scale · x + shift · direction, whose norms are near one, for all rows x.
+
+    The direction belongs to the sketch. X may have fewer columns than it: the further columns are
+    then reached through the direction only.
+    """
+
+    X: Rows
+    scale: Vector
+    shift: Vector | None = None
+
+    def __getitem__(self, part: slice) -> ShiftedRows:
+        shift = None if self.shift is None else self.shift[part]
+        return ShiftedRows(self.X[part], self.scale[part], shift)
+
+    def within_range(self) -> ShiftedRows:
+        """Return the same vectors, extreme scales moved into X."""
+        power = extreme_power(self.scale, self.X.dtype)
+        if power is None:
+            return self
+        return ShiftedRows(times_rows(self.X, power), self.scale / power, self.shift)
+
+    def factors(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
+        """Return scales and shifts as compiled routines take them: no shift is an empty array."""
+        shift = np.empty(0, dtype) if self.shift is None else self.shift.astype(dtype)
+        return self.scale.astype(dtype), shift
+
+
+def extreme_power(scale: Vector, dtype: np.dtype[Any]) -> Vector | None:
+    """Return powers of two near scales that, or unscaled sums before them, might leave the dtype.
+
+    Other rows get one; None says that all do. Multiplying by powers of two is exact: the bits of a
+    row do not depend on whether it was done.
+    """
+    _, exponent = np.frexp(scale)
+    extreme = np.abs(exponent) > _ORDINARY_EXPONENT
+    if not extreme.any():
+        return None
+    limit = _LARGEST_EXPONENT[dtype]
+    return np.ldexp(1.0, np.where(extreme, np.clip(exponent, -limit, limit), 0))
+
+
+def to_one(largest: Real, dtype: np.dtype[Any]) -> tuple[Vector, NDArray[np.int64]]:
+    """Return powers of two that bring numbers into [½, 1), and the exponents they take away."""
+    limit = _LARGEST_EXPONENT[dtype]
+    exponent = np.clip(np.frexp(largest)[1], -limit, limit)
+    return np.ldexp(1.0, -exponent), exponent.astype(np.int64)
+
+
+def times_rows(X: Rows, factors: Vector) -> Rows:
+    """Multiply every row by its factor."""
+    factors = factors.astype(X.dtype)
+    if is_sparse(X):
+        scaled = X.copy()
+        scaled.data *= np.repeat(factors, np.diff(X.indptr))
+        return scaled
+    return X * factors[:, None]
 
 
 class FormatCache(Generic[Prepared]):
@@ -43,22 +148,11 @@ class Powers(Protocol):
     def literal_factor(self, degree: int) -> float:
         """Return the factor with which a degree's block, its norms not preserved, is unbiased."""
 
-    def write(
-        self,
-        X: Rows,
-        row_scale: Vector,
-        row_shift: Vector | None,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype.
 
-        Powers are taken of u = row_scale · x + row_shift · direction, whose norm is near one. The
-        rows may have fewer columns than the sketch, whose further columns are then reached through
-        the direction only. Column b of `block_scales` belongs to degree b of `degrees`: it is the
-        norm that every row of the block gets if norms are preserved, else the factor of the linear
-        sketch.
+        Column b of `block_scales` belongs to degree b of `degrees`: it is the norm that every row
+        of the block gets if norms are preserved, else the factor of the linear sketch.
         """
 
 
@@ -70,14 +164,10 @@ class PowerMethod(Protocol):
         streams: RandomStreams,
         columns: int,
         outputs: Mapping[int, Slice],
-        *,
-        internal: int,
-        base_sketch: str,
-        preserve_norms: bool,
+        options: PowerOptions,
         direction: Vector | None = None,
     ) -> Powers:
         """Sample a sketch of the powers in `outputs` of vectors of length `columns`.
 
-        `internal` is the length of intermediate powers, a power of two that is not below any
-        slice's stop; `base_sketch` names the leaves; rows can be shifted along the `direction`.
+        Rows can be shifted along the `direction`.
         """

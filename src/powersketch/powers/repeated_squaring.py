@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, padded_length
-from powersketch.powers.methods import FormatCache
-from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
+from powersketch.powers.methods import FormatCache, PowerOptions, ShiftedRows, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
-from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, PairSketch, TensorSRHT
+from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, TensorSRHT
 
 
-def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
+def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
     """Return Z(S, T, X) of Definition 4.2 of [SWYZ21], line by line, for any T and S.
 
     This is the specification; :class:`PowerSketch` computes the same in a fused chain.
@@ -32,9 +30,6 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: PairSketch) -> Real:
             z = w if z is None else S.apply(z, w)  # lines 8 and 10
     assert z is not None, "a degree of at least 1 has a set bit"
     return z
-
-
-_ORDINARY_EXPONENT = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,23 +67,21 @@ class PowerSketch:
         streams: RandomStreams,
         columns: int,
         outputs: Mapping[int, Slice],
-        *,
-        internal: int,
-        base_sketch: str,
-        preserve_norms: bool,
+        options: PowerOptions,
         direction: Vector | None = None,
     ) -> PowerSketch:
         """Sample T and S for the degrees and slices in `outputs`."""
-        base: BaseSketch | None = None
+        base, internal = None, options.internal
         if padded_length(columns) > internal:
-            base = BASE_SKETCHES[base_sketch].draw(streams.child("T"), columns, internal)
+            T = BASE_SKETCHES[options.base_sketch]
+            base = T.draw(streams.child("T"), columns, internal)
         pair = TensorSRHT.draw(streams.child("S"), internal, internal)
         if len(outputs) == 1:
             ((degree, output),) = outputs.items()
             program = single_power(degree, output, internal)
         else:
             program = all_powers(outputs, internal)
-        return cls(columns, base, pair, program, preserve_norms, direction)
+        return cls(columns, base, pair, program, options.preserve_norms, direction)
 
     @classmethod
     def linear(
@@ -156,59 +149,102 @@ class PowerSketch:
         )
         return outside, make_chain(spec, X.dtype)
 
-    def write(
-        self,
-        X: Rows,
-        row_scale: Vector,
-        row_shift: Vector | None,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        outside, chain = self._chains.get(X, self._chain_for)
-        X, row_scale = within_range(X, row_scale)
+        outside, chain = self._chains.get(rows.X, self._chain_for)
+        rows = rows.within_range()
+        X = rows.X
         if outside is not None:
             X = outside.apply(X, threads=threads)
         elif is_sparse(X):
             X = X.toarray()
-        shift = np.empty(0) if row_shift is None else row_shift
-        return chain.apply(
-            X,
-            row_scale.astype(out.dtype),
-            shift.astype(out.dtype),
-            np.ascontiguousarray(block_scales),
-            out,
-            threads,
-        )
+        scale, shift = rows.factors(out.dtype)
+        scales = np.ascontiguousarray(block_scales)
+        return chain.apply(X, scale, shift, scales, out, threads)
 
 
-def within_range(X: Rows, row_scale: Vector) -> tuple[Rows, Vector]:
-    """Return rows and scales with the same products, extreme scales moved into the rows."""
-    power = extreme_power(row_scale, X.dtype)
-    if np.any(power != 1.0):
-        return times_rows(X, power), row_scale / power
-    return X, row_scale
+@dataclass(frozen=True, eq=False)
+class PowerProgram:
+    """Products of powers, and the slices of them that become features.
 
-
-def extreme_power(row_scale: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:
-    """Return powers of two near scales that, or unscaled sums before them, might leave the dtype.
-
-    Other rows get one.
-
-    Multiplying by them is exact: the bits of a row do not depend on whether it was done.
+    `steps` and `outputs` are as in :class:`powersketch.routines.ChainSpec`; `degrees` gives the
+    degree of every output block.
     """
-    _, exponent = np.frexp(row_scale)
-    largest = 120 if dtype == np.float32 else 1000
-    extreme = np.abs(exponent) > _ORDINARY_EXPONENT
-    return np.ldexp(1.0, np.where(extreme, np.clip(exponent, -largest, largest), 0))
+
+    steps: NDArray[np.int32]
+    outputs: NDArray[np.int32]
+    degrees: tuple[int, ...]
+    registers: int
 
 
-def times_rows(X: Rows, factors: NDArray[np.float64]) -> Rows:
-    """Multiply every row by its factor."""
-    factors = factors.astype(X.dtype)
-    if is_sparse(X):
-        scaled = X.copy()
-        scaled.data *= np.repeat(factors, np.diff(X.indptr))
-        return scaled
-    return X * factors[:, None]
+def single_power(degree: int, output: Slice, length: int) -> PowerProgram:
+    """Return Algorithm 1 of [SWYZ21]: repeated squaring, then the product over the set bits.
+
+    A product is taken as soon as its square is there (lines 5 and 10 interleaved), so that two
+    registers suffice: the current square w_l and the product z of the lower bits.
+    """
+    products: list[tuple[int, int, int]] = []  # degrees (left, right, result)
+    square, product = 1, 0
+    while True:
+        if degree & square:
+            if product:
+                products.append((product, square, product + square))
+            product += square
+        if 2 * square > degree:
+            break
+        products.append((square, square, 2 * square))
+        square *= 2
+    return _compile(products, {degree: output}, length)
+
+
+def all_powers(outputs: Mapping[int, Slice], length: int) -> PowerProgram:
+    """Return a program for several degrees that shares every intermediate power.
+
+    Degree l is the product of the degrees ⌊l/2⌋ and ⌈l/2⌉: one application of S for each degree
+    beyond those that are needed anyway, and a depth of log₂ l.
+    """
+    needed: set[int] = set()
+    pending = [degree for degree in outputs if degree > 1]
+    while pending:
+        degree = pending.pop()
+        if degree > 1 and degree not in needed:
+            needed.add(degree)
+            pending += [degree // 2, degree - degree // 2]
+    products = [(degree // 2, degree - degree // 2, degree) for degree in sorted(needed)]
+    return _compile(products, outputs, length)
+
+
+def _compile(
+    products: list[tuple[int, int, int]], outputs: Mapping[int, Slice], length: int
+) -> PowerProgram:
+    """Give every power a register, used again once its power is needed no more."""
+    last_use = {1: -1}
+    for step, (left, right, result) in enumerate(products):
+        last_use[left] = last_use[right] = step
+        last_use.setdefault(result, step)
+    holder, free, count = {1: 0}, list[int](), 1
+    steps, blocks, degrees = [], [], []
+    if 1 in outputs:
+        blocks.append(_block(0, outputs[1], after=0))
+        degrees.append(1)
+    for step, (left, right, result) in enumerate(products):
+        if not free:
+            free.append(count)
+            count += 1
+        holder[result] = free.pop()
+        size = length if last_use[result] > step else outputs[result].stop
+        steps.append((holder[left], holder[right], holder[result], size))
+        if result in outputs:
+            blocks.append(_block(holder[result], outputs[result], after=step + 1))
+            degrees.append(result)
+        free += [holder.pop(degree) for degree in {left, right, result} if last_use[degree] <= step]
+    return PowerProgram(
+        steps=np.array(steps, dtype=np.int32).reshape(-1, 4),
+        outputs=np.array(blocks, dtype=np.int32).reshape(-1, 5),
+        degrees=tuple(degrees),
+        registers=count,
+    )
+
+
+def _block(register: int, output: Slice, *, after: int) -> tuple[int, int, int, int, int]:
+    return register, output.start, output.size, output.offset, after

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
-from powersketch.powers.methods import FormatCache
-from powersketch.powers.programs import Slice
-from powersketch.powers.repeated_squaring import within_range
+from powersketch.powers.methods import FormatCache, PowerOptions, ShiftedRows, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import TensorSketchSpec, make_tensor_sketch
 
@@ -45,19 +43,13 @@ class TensorSketchPowers:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import Slice, TensorSketchPowers
+    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice, TensorSketchPowers
     >>> from powersketch.random_streams import RandomStreams
-    >>> sketch = TensorSketchPowers.draw(
-    ...     RandomStreams(7),
-    ...     3,
-    ...     {2: Slice(0, 4, 0)},
-    ...     internal=4,
-    ...     base_sketch="srht",
-    ...     preserve_norms=False,
-    ... )
+    >>> options = PowerOptions(internal=4, base_sketch="srht", preserve_norms=False)
+    >>> sketch = TensorSketchPowers.draw(RandomStreams(7), 3, {2: Slice(0, 4, 0)}, options)
     >>> ones, out = np.ones(2), np.empty((2, 4))
     >>> X = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    >>> sketch.write(X, ones, None, ones[:, None], out, 1)
+    >>> sketch.write(ShiftedRows(X, ones), ones[:, None], out, threads=1)
     True
     >>> np.linalg.norm(out, axis=1)
     array([1., 4.])
@@ -78,17 +70,13 @@ class TensorSketchPowers:
         streams: RandomStreams,
         columns: int,
         outputs: Mapping[int, Slice],
-        *,
-        internal: int,
-        base_sketch: str,
-        preserve_norms: bool,
+        options: PowerOptions,
         direction: Vector | None = None,
     ) -> TensorSketchPowers:
-        """Sample the keys of all hashes; neither `internal` nor `base_sketch` matters."""
-        del internal, base_sketch
+        """Sample the keys of all hashes; only norm preservation matters of the options."""
         # With hashes in common, the errors of two degrees would be correlated and add up.
         keys = {degree: streams.words(f"degree_{degree}", degree) for degree in outputs}
-        return cls(columns, dict(outputs), keys, preserve_norms, direction)
+        return cls(columns, dict(outputs), keys, options.preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -113,24 +101,10 @@ class TensorSketchPowers:
         )
         return make_tensor_sketch(spec, X.dtype)
 
-    def write(
-        self,
-        X: Rows,
-        row_scale: Vector,
-        row_shift: Vector | None,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        sketch = self._sketches.get(X, self._sketch_for)
-        X, row_scale = within_range(X, row_scale)
-        shift = np.empty(0) if row_shift is None else row_shift
-        return sketch.apply(
-            X,
-            row_scale.astype(out.dtype),
-            shift.astype(out.dtype),
-            np.ascontiguousarray(block_scales),
-            out,
-            threads,
-        )
+        sketch = self._sketches.get(rows.X, self._sketch_for)
+        rows = rows.within_range()
+        scale, shift = rows.factors(out.dtype)
+        scales = np.ascontiguousarray(block_scales)
+        return sketch.apply(rows.X, scale, shift, scales, out, threads)

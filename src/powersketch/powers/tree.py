@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, Vector, divide_or_zero, is_sparse, slices
+from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.parameters import checked_integer
-from powersketch.powers.methods import FormatCache
-from powersketch.powers.programs import Slice
-from powersketch.powers.repeated_squaring import times_rows, within_range
+from powersketch.powers.methods import (
+    FormatCache,
+    PowerOptions,
+    ShiftedRows,
+    Slice,
+    times_rows,
+)
 from powersketch.powers.tree_steps import Span, Step, halves, level, tree_steps
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, TensorSRHT
@@ -59,19 +63,13 @@ class TreeSketch:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import Slice, TreeSketch
+    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice, TreeSketch
     >>> from powersketch.random_streams import RandomStreams
-    >>> sketch = TreeSketch.draw(
-    ...     RandomStreams(7),
-    ...     columns=3,
-    ...     outputs={5: Slice(0, 8, 0)},
-    ...     internal=16,
-    ...     base_sketch="srht",
-    ...     preserve_norms=True,
-    ... )
+    >>> options = PowerOptions(internal=16, base_sketch="srht", preserve_norms=True)
+    >>> sketch = TreeSketch.draw(RandomStreams(7), 3, {5: Slice(0, 8, 0)}, options)
     >>> x, norm = np.array([[0.6, 0.0, -0.8]]), np.ones((1, 1))
     >>> features = np.empty((1, 8))
-    >>> sketch.write(x, np.ones(1), None, norm, features, threads=1)
+    >>> sketch.write(ShiftedRows(x, np.ones(1)), norm, features, threads=1)
     True
     >>> round(float(features[0] @ features[0]), 12)
     1.0
@@ -95,10 +93,7 @@ class TreeSketch:
         streams: RandomStreams,
         columns: int,
         outputs: Mapping[int, Slice],
-        *,
-        internal: int,
-        base_sketch: str,
-        preserve_norms: bool,
+        options: PowerOptions,
         direction: Vector | None = None,
     ) -> TreeSketch:
         """Sample T of every leaf and S of every node that the degrees in `outputs` need."""
@@ -112,15 +107,17 @@ class TreeSketch:
             )
         bases: dict[str, BaseSketch] = {}
         pairs: dict[str, TensorSRHT] = {}
-        steps = tree_steps(outputs)
+        internal, steps = options.internal, tree_steps(outputs)
         for step in steps:
             size = internal if step.degree is None else outputs[step.degree].size
-            height, own = level(step.span), streams.child(step.operator)
+            height, branch = level(step.span), streams.child(step.operator)
             if height and step.operator not in pairs:
                 length = min(columns, internal) if height == 1 else internal
-                pairs[step.operator] = TensorSRHT.draw(own, length, size)
+                pairs[step.operator] = TensorSRHT.draw(branch, length, size)
             elif not height and size < columns:
-                bases[step.operator] = BASE_SKETCHES[base_sketch].draw(own, columns, size)
+                T = BASE_SKETCHES[options.base_sketch]
+                bases[step.operator] = T.draw(branch, columns, size)
+        preserve_norms = options.preserve_norms
         return cls(columns, internal, dict(outputs), steps, bases, pairs, preserve_norms, direction)
 
     @property
@@ -147,23 +144,16 @@ class TreeSketch:
         row = np.ascontiguousarray(self.direction[None, :], dtype=np.float64)
         return {name: T.apply(row)[0].astype(X.dtype) for name, T in self.bases.items()}
 
-    def write(
-        self,
-        X: Rows,
-        row_scale: Vector,
-        row_shift: Vector | None,
-        block_scales: Vector,
-        out: Real,
-        threads: int,
-    ) -> bool:
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        fits, shifts = True, self._shifts.get(X, self._shifts_for)
-        for part in self._parts(X, threads):
-            shift = None if row_shift is None else row_shift[part].astype(X.dtype)
-            rows = self._scaled_rows(X[part], row_scale[part])
+        fits, shifts = True, self._shifts.get(rows.X, self._shifts_for)
+        for part in self._parts(rows.X, threads):
+            block = rows[part]
+            shift = None if block.shift is None else block.shift.astype(out.dtype)
+            leaves = self._leaf_rows(block)
             if shift is not None and self.keeps_rows:
-                rows += shift[:, None] * shifts[_ROWS]
-            evaluation = _Evaluation(self, shifts, rows, shift, threads)
+                leaves += shift[:, None] * shifts[_ROWS]
+            evaluation = _Evaluation(self, shifts, leaves, shift, threads)
             # What leaves the range of the dtype is looked for, and told by the result.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 fits &= evaluation.write(block_scales[part], out[part])
@@ -175,9 +165,10 @@ class TreeSketch:
         rows = threads * max(_BLOCK_BYTES // (longest * X.dtype.itemsize), _FEWEST_ROWS)
         return slices(X.shape[0], rows)
 
-    def _scaled_rows(self, X: Rows, row_scale: Vector) -> Rows:
+    def _leaf_rows(self, rows: ShiftedRows) -> Rows:
         """Return what the leaves are applied to, but for the shift."""
-        X = times_rows(*within_range(X, row_scale))
+        rows = rows.within_range()
+        X = times_rows(rows.X, rows.scale)
         if not self.keeps_rows:
             return X
         # Rows as short as this take no more memory than a vector of the tree, dense or not.

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, padded_length
+from powersketch.arrays import Float64, Real, Rows, padded_length
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import SrhtSpec
 from powersketch.sketches.operators import BaseSketch, check_columns, check_sizes
 from powersketch.sketches.scatter import OSNAP, CountSketch
 
-# Blocks of shorter rows are so many and so small that a product with a matrix is faster.
+# Shorter rows have many small blocks: a product with a matrix is faster.
 _SHORTEST_BLOCK = 64
 _SCATTER: dict[str, type[OSNAP]] = {"countsketch": CountSketch, "osnap": OSNAP}
 
@@ -68,9 +68,9 @@ def _structured(streams: RandomStreams, columns: int, size: int) -> ComplexProje
 class ComplexSRHT:
     """Blocks of rows P H D, x padded to a power of two [WOF23].
 
-    Every block has a diagonal D of its own, of independent fourth roots of unity, and takes rows of
-    H without replacement. The two transforms of a block are those of the coordinates with a real
-    root and of those with an imaginary one.
+    Every block has its own diagonal D of independent fourth roots of unity, and takes rows of H
+    without replacement. It takes two transforms: of the coordinates with a real root and of those
+    with an imaginary one.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class ComplexMatrix:
 
     columns: int
     size: int
-    matrix: NDArray[np.float64] | NDArray[np.int8]
+    matrix: Float64 | NDArray[np.int8]
 
     @classmethod
     def normal(cls, streams: RandomStreams, columns: int, size: int) -> Self:

@@ -1,4 +1,4 @@
-"""What every base sketch T and every pair sketch S offers."""
+"""What every base sketch T offers, and the checks that all sketches share."""
 
 from typing import Protocol, Self
 
@@ -30,29 +30,10 @@ class BaseSketch(Protocol):
         """Return T x for every row x; missing trailing columns of X count as zeros."""
 
 
-class PairSketch(Protocol):
-    """A sampled linear map S: R^length ⊗ R^length → R^size with E⟨S(a⊗b), S(c⊗d)⟩ = ⟨a,c⟩⟨b,d⟩."""
-
-    @property
-    def length(self) -> int:
-        """The length of the longest operand."""
-
-    @property
-    def size(self) -> int:
-        """The number of outputs."""
-
-    @classmethod
-    def draw(cls, streams: RandomStreams, length: int, size: int) -> Self:
-        """Sample an operator."""
-
-    def apply(self, A: Real, B: Real, *, threads: int = 1) -> Real:
-        """Return S(a ⊗ b) for every pair of rows; missing trailing columns count as zeros."""
-
-
 def check_sizes(kind: str, inputs: int, size: int, drawn: int = 0) -> None:
-    """Refuse operators without input or output, and those that no index or no memory can hold.
+    """Refuse operators without input or output, and those too large for an index or for memory.
 
-    `drawn` is how many bytes the draw takes at least, while it is being made.
+    Drawing takes at least `drawn` bytes.
     """
     if inputs < 1 or size < 1:
         raise InputError(

@@ -9,24 +9,9 @@ from numpy.typing import NDArray
 
 from powersketch import routines
 from powersketch.arrays import Real, Rows
-from powersketch.random_streams import RandomStreams, counter_hash
-from powersketch.routines import ScatterSpec
+from powersketch.random_streams import RandomStreams
+from powersketch.routines import ScatterSpec, hashed_table
 from powersketch.sketches.operators import check_columns, check_sizes
-
-
-def hashed_table(key: int, columns: int, size: int, sparsity: int) -> NDArray[np.int32]:
-    """Return 2 · bucket + negative for every copy of every coordinate, one copy in each band.
-
-    Band b is the outputs ⌊b · size / sparsity⌋ up to the next band's first; copy b of coordinate j
-    takes the hash of j · sparsity + b: its upper half chooses the bucket, its last bit the sign.
-    """
-    hashes = counter_hash(key, np.arange(columns * sparsity, dtype=np.uint64))
-    edges = np.arange(sparsity + 1, dtype=np.uint64) * np.uint64(size) // np.uint64(sparsity)
-    low, width = np.tile(edges[:-1], columns), np.tile(np.diff(edges), columns)
-    buckets = low + ((hashes >> np.uint64(32)) * width >> np.uint64(32))
-    targets = np.uint64(2) * buckets + (hashes & np.uint64(1))
-    table: NDArray[np.int32] = targets.astype(np.int32).reshape(columns, sparsity)
-    return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +26,7 @@ class OSNAP:
 
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
-        """Sample the key of the hash; outputs fewer than the copies get as many copies as fit."""
+        """Sample the key of the hash; if there are fewer outputs than copies, as many as fit."""
         drawn = 8 * columns * min(cls.copies, size)
         check_sizes("a scatter sketch", columns, size, drawn=drawn)
         key, sparsity = streams.key("hash"), min(cls.copies, size)
@@ -63,7 +48,7 @@ class CountSketch(OSNAP):
     def keeping(
         cls, streams: RandomStreams, columns: int, kept: NDArray[np.int64], shared: int
     ) -> Self:
-        """Give the coordinates in `kept` a bucket of their own, in order; the rest share others.
+        """Give each coordinate in `kept` its own bucket, in order; the rest share others.
 
         The first len(kept) outputs are then those coordinates themselves.
         """

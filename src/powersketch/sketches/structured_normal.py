@@ -1,14 +1,13 @@
-"""Rows that are all but independent normal vectors, in blocks of orthogonal ones."""
+"""Projections onto nearly independent normal vectors, in blocks of orthogonal ones."""
 
 import math
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, padded_length
+from powersketch.arrays import Real, Rows, Vector, padded_length
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import SorfSpec, orthogonal_scale
 from powersketch.sketches.operators import check_columns, check_sizes
@@ -56,8 +55,8 @@ class StructuredNormal:
         return routines.fourier(X, self.spec, scale, threads=threads)
 
 
-def _normal_lengths(streams: RandomStreams, dimension: int, count: int) -> NDArray[np.float64]:
-    """Return lengths of normal vectors: the cube root of their square is all but normal [WH31]."""
+def _normal_lengths(streams: RandomStreams, dimension: int, count: int) -> Vector:
+    """Return lengths of normal vectors: the cube root of the square is nearly normal [WH31]."""
     spread = 2.0 / (9.0 * dimension)
     root = 1.0 - spread + math.sqrt(spread) * streams.normal("lengths", count)
     return math.sqrt(dimension) * np.sqrt(root * root * root)
