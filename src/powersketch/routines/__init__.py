@@ -4,7 +4,6 @@ import os
 from typing import TYPE_CHECKING
 
 from powersketch.routines.fourier_tables import smooth_parts
-from powersketch.routines.medians import median_row
 from powersketch.routines.specs import (
     LARGEST_LENGTH,
     ChainSpec,
@@ -72,7 +71,6 @@ __all__ = [
     "hashed_table",
     "make_chain",
     "make_tensor_sketch",
-    "median_row",
     "orthogonal_scale",
     "product",
     "row_moments",
