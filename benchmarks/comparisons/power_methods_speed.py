@@ -10,8 +10,8 @@ from benchmarks.data import normal_rows, sparse_rows
 from benchmarks.report import Row, Table, at_least
 from benchmarks.timing import best_seconds
 from powersketch import PolynomialSketch
-from powersketch.powers import PowerOptions, ShiftedRows, Slice, TreeSketch
-from powersketch.powers.tree_steps import halves, level
+from powersketch.powers import PowerOptions, ShiftedRows, Slice
+from powersketch.powers.tree import TreeSketch, halves, level
 from powersketch.random_streams import RandomStreams
 
 TREE_ROWS, TREE_COLUMNS = 1024, 784

@@ -16,7 +16,7 @@ from benchmarks.report import Row, Table, at_most
 from benchmarks.timing import best_seconds, usual_rounds
 from powersketch import PolynomialSketch
 from powersketch.kernels import Polynomial
-from powersketch.powers import adaptive_tuples
+from powersketch.powers.adaptive.draws import drawn_tuples, tuple_law
 from powersketch.random_streams import RandomStreams
 
 EPSILON = 0.5
@@ -60,8 +60,9 @@ class LeverageSample:
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Draw and evaluate the monomials: the draw looks at the rows, so that it counts."""
         streams = RandomStreams(self.random_state, "benchmark")
-        drawn = adaptive_tuples(X, self.degree, self.n_components, streams, draw="sketched")
-        return drawn.features(X)
+        size, branch = self.n_components, streams.child("law")
+        law = tuple_law(X, self.degree, size, branch, draw="sketched")
+        return drawn_tuples(law, size, streams.child("draws")).features(X)
 
     def fit_transform(self, X: np.ndarray) -> np.ndarray:
         return self.transform(X)

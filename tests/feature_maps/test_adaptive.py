@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.estimator_checks import check_estimator
 
 from powersketch import PolynomialSketch
-from powersketch.powers import adaptive_draws
+from powersketch.powers.adaptive import draws
 from tests.feature_maps.maps import digits, squared_lengths, uncentred
 
 
@@ -146,7 +146,7 @@ class TestAccuracy:
     @pytest.mark.parametrize("draw", FIXED)
     def test_fixed_numbers(self, draw: str, monkeypatch: pytest.MonkeyPatch) -> None:
         X = np.array([[1.0, 0.5, -0.25, 2.0], [0.5, 0.75, 1.0, 1.25], [2.0, -1.0, 1.0, 0.5]])
-        monkeypatch.setattr(adaptive_draws, "affordable_draw", lambda *_: draw)
+        monkeypatch.setattr(draws, "affordable_draw", lambda *_: draw)
         sketch = adaptive(coef0=0.5, n_components=6, random_state=42)
         np.testing.assert_allclose(sketch.fit_transform(X)[0], FIXED[draw], rtol=1e-12)
 

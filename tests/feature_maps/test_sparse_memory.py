@@ -93,5 +93,5 @@ def test_adaptive_scores_of_sparse_rows_do_not_depend_on_the_blocks(
     X = long_rows(columns=200)
     sketch = PolynomialSketch(3, method="adaptive", n_components=40, random_state=0)
     expected = sketch.fit_transform(X)
-    monkeypatch.setattr("powersketch.powers.leverage_factors._DENSE_ENTRIES", 1700)
+    monkeypatch.setattr("powersketch.powers.adaptive.factors._DENSE_ENTRIES", 1700)
     assert_same_bits(sketch.fit_transform(X), expected)

@@ -1,4 +1,4 @@
-"""Monomials: the exact symmetric power."""
+"""Monomials: all of a degree are the exact power; some of them with weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from powersketch.powers import Monomials, monomial_count, monomials_fit
+from powersketch.powers import (
+    Monomials,
+    SampledMonomials,
+    Scaled,
+    monomial_count,
+    monomials_fit,
+)
 
 PRIMES = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
 
@@ -78,3 +84,41 @@ def test_fixed_order() -> None:
     root = math.sqrt(2)
     expected = [1, 10 * root, 100 * root, 100, 1000 * root, 10000]
     np.testing.assert_allclose(Z[0], expected, rtol=1e-15)
+
+
+class TestSampledMonomials:
+    @given(columns=st.integers(1, 6), degree=st.integers(1, 20), seed=st.integers(0, 99))
+    def test_products(self, columns: int, degree: int, seed: int) -> None:
+        """Degrees up to 16 are computed plainly, others with exponents of their own."""
+        generator = np.random.default_rng(seed)
+        tuples = np.sort(generator.integers(0, columns, (9, degree)), axis=1).astype(np.int32)
+        X = generator.normal(size=(5, columns))
+        squared = generator.random(9) + 0.1
+        monomials = SampledMonomials.of(tuples, Scaled.of(squared))
+        values, exponents = monomials.values(X[:, monomials.coordinates])
+        expected = np.prod(X[:, tuples], axis=2) * np.sqrt(squared)
+        np.testing.assert_allclose(np.ldexp(values, exponents[:, None]), expected, rtol=1e-13)
+        assert monomials.size == 9
+        assert values.flags.c_contiguous
+
+    @pytest.mark.parametrize("entry", [1e-3, 30.0])
+    def test_no_degree_overflows(self, entry: float) -> None:
+        tuples = np.zeros((1, 1000), dtype=np.int32)
+        tuples[0, 400:] = 1
+        weight = Scaled.of(np.array([entry])).power(1000).inverse()
+        monomials = SampledMonomials.of(tuples, (weight * weight).normalised())
+        values, exponents = monomials.values(np.array([[entry, 2 * entry], [0.0, 1.0]]))
+        assert np.log2(np.abs(values[0, 0])) + exponents[0] == pytest.approx(600, abs=1e-9)
+        assert values[1, 0] == 0.0
+
+    def test_more_factors_than_mantissas_hold(self) -> None:
+        tuples = np.arange(1500, dtype=np.int32)[None]
+        monomials = SampledMonomials.of(tuples, Scaled.of(np.ones(1)))
+        values, exponents = monomials.values(np.full((1, 1500), 0.5))
+        assert np.log2(values[0, 0]) + exponents[0] == -1500
+
+    def test_only_the_coordinates_needed(self) -> None:
+        tuples = np.array([[3, 3, 7], [7, 9, 9]], dtype=np.int32)
+        monomials = SampledMonomials.of(tuples, Scaled.of(np.ones(2)))
+        np.testing.assert_array_equal(monomials.coordinates, [3, 7, 9])
+        np.testing.assert_array_equal(monomials.factors.shape, [2, 2])

@@ -209,3 +209,24 @@ def test_binomial_coefficients(n: int, k: int) -> None:
     exact = exact.normalised()
     assert binomial.exponent == exact.exponent
     assert float(binomial.mantissa) == pytest.approx(float(exact.mantissa), rel=1e-13)
+
+
+def test_sums_of_numbers_of_any_size() -> None:
+    numbers = Scaled(
+        np.array([[0.5, 0.0, 0.0], [0.75, 0.5, 0.0]]),
+        np.array([[-5000, 7000, 0], [-5001, -9000, 0]]),
+    )
+    total = numbers.sum()
+    np.testing.assert_array_equal(total.mantissa, [0.875, 0.5, 0.0])
+    np.testing.assert_array_equal(total.exponent[:2], [-5000, -9000])
+
+
+def test_ascending_powers_are_products_one_by_one() -> None:
+    """To the bit, also for more degrees than mantissas can be multiplied as they are."""
+    base, degrees = Scaled.of(np.array([0.7, -0.3, 1.9])), [*range(1500), 2000, 2001]
+    current, last = base.power(0), 0
+    for degree, power in zip(degrees, ascending_powers(base, degrees), strict=True):
+        current = (current * base.power(degree - last)).normalised()
+        np.testing.assert_array_equal(power.mantissa, current.mantissa)
+        np.testing.assert_array_equal(power.exponent, current.exponent)
+        last = degree

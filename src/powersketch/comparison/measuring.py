@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.accuracy import DataRows, Float64
+from powersketch.accuracy import DataRows
+from powersketch.arrays import Float64
 from powersketch.comparison.memory import peak_bytes, stored_bytes
 from powersketch.comparison.methods import Method
 from powersketch.comparison.pilot import ExactReference

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from powersketch.accuracy import DataRows, Float64, check_alpha_is_felt, ritz_values
+from powersketch.accuracy import DataRows, check_alpha_above_rounding
+from powersketch.arrays import Float64
 from powersketch.comparison.results import ExactKernel
 from powersketch.comparison.units import bytes_text
 from powersketch.exceptions import InputError
 from powersketch.execution import available_memory, interruptible
 from powersketch.kernels import Kernel
+from powersketch.linalg import ritz_values
 from powersketch.random_streams import RandomStreams
 
 FEWEST_ROWS = 4
@@ -92,7 +94,7 @@ class ExactReference:
         K /= scale
         part = K[:_SPECTRUM_ROWS, :_SPECTRUM_ROWS]
         ridge = _ALPHA_SHARE * float(np.trace(part)) if alpha is None else alpha / scale
-        check_alpha_is_felt(ridge * scale, np.diagonal(part) * scale)
+        check_alpha_above_rounding(ridge * scale, np.diagonal(part) * scale)
         start = streams.normal("start", rows.count)
         return cls(
             matrix=K,

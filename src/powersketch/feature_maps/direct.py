@@ -68,8 +68,7 @@ class DirectMap:
                 streams,
                 length,
                 {degree: output},
-                PowerOptions(internal, base_sketch, preserve_norms),
-                direction,
+                PowerOptions(internal, base_sketch, preserve_norms, direction),
             )
         return cls(rows, degree, columns, sketch)
 

@@ -130,7 +130,7 @@ def _hits(
 ) -> NDArray[np.float64]:
     """Return how often each degree is drawn."""
     edges = np.add.accumulate(probabilities)
-    uniform = (streams.words("degrees", count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    uniform = streams.uniforms("degrees", count)
     drawn = np.minimum(np.searchsorted(edges, uniform, side="right"), len(edges) - 1)
     return np.bincount(drawn, minlength=len(edges)).astype(np.float64)
 

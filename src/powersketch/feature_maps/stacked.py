@@ -92,8 +92,8 @@ class StackedMap:
     ) -> StackedMap:
         """Choose the sizes from the pilot rows and sample every block's sketch."""
         sizes = _pilot_sizes(expansion, pilot, size)
-        options = PowerOptions(internal, base_sketch, preserve_norms)
         first, draw = expansion.parts[0], POWER_METHODS[method].draw
+        options = PowerOptions(internal, base_sketch, preserve_norms, first.direction)
         sketched: list[SketchedTerms] = []
         if sizes.linear:
             output = Slice(0, sizes.linear, sizes.offset(1))
@@ -107,13 +107,14 @@ class StackedMap:
         if sizes.sketched:
             slices = sizes.slices()
             branch = streams.child("powers")
-            chain = draw(branch, first.columns, slices, options, first.direction)
+            chain = draw(branch, first.columns, slices, options)
             sketched.append(SketchedTerms(0, chain, slices))
         if sizes.others:
             second = expansion.parts[1]
             slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
             branch = streams.child("others")
-            chain = draw(branch, second.columns, slices, options, second.direction)
+            other_options = dataclasses.replace(options, direction=second.direction)
+            chain = draw(branch, second.columns, slices, other_options)
             sketched.append(SketchedTerms(1, chain, slices))
         monomials = {degree: Monomials.of(first.columns, degree) for degree in sizes.exact}
         drawn = cls(expansion, sizes, monomials, tuple(sketched), preserve_norms, (0.0, 0.0))

@@ -77,7 +77,6 @@ def thinned(
 
 def _uniform(streams: RandomStreams, name: str, count: int) -> Float64:
     """Return independent numbers inside (0, 1)."""
-    steps = (streams.words(name, count) >> np.uint64(11)).astype(np.float64)
-    # The largest steps would be rounded to one.
-    uniform: Float64 = np.minimum((steps + 0.5) * 2.0**-53, 1.0 - 2.0**-53)
+    # The largest numbers would be rounded to one.
+    uniform: Float64 = np.minimum(streams.uniforms(name, count) + 2.0**-54, 1.0 - 2.0**-53)
     return uniform

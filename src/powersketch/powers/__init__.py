@@ -1,8 +1,7 @@
-"""Powers x^⊗p of vectors: sketched by repeated squaring, or exactly by monomials."""
+"""Powers x^⊗p of vectors: sketched by one of several methods, or exactly by monomials."""
 
-from powersketch.powers.adaptive_draws import adaptive_tuples, affordable_draw
+from powersketch.powers.adaptive import adaptive_tuples, affordable_draw
 from powersketch.powers.complex_to_real import ComplexToReal
-from powersketch.powers.merged_tuples import AdaptiveTuples
 from powersketch.powers.methods import (
     FormatCache,
     PowerMethod,
@@ -14,9 +13,13 @@ from powersketch.powers.methods import (
     times_rows,
     to_one,
 )
-from powersketch.powers.monomials import Monomials, monomial_count, monomials_fit
+from powersketch.powers.monomials import (
+    Monomials,
+    SampledMonomials,
+    monomial_count,
+    monomials_fit,
+)
 from powersketch.powers.repeated_squaring import PowerSketch, algorithm_1
-from powersketch.powers.sampled_monomials import SampledMonomials
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 from powersketch.powers.tensor_sketch import TensorSketchPowers
 from powersketch.powers.tree import TreeSketch
@@ -30,11 +33,8 @@ POWER_METHODS: dict[str, PowerMethod] = {
 
 __all__ = [
     "POWER_METHODS",
-    "AdaptiveTuples",
-    "ComplexToReal",
     "FormatCache",
     "Monomials",
-    "PowerMethod",
     "PowerOptions",
     "PowerSketch",
     "Powers",
@@ -42,8 +42,6 @@ __all__ = [
     "Scaled",
     "ShiftedRows",
     "Slice",
-    "TensorSketchPowers",
-    "TreeSketch",
     "adaptive_tuples",
     "affordable_draw",
     "algorithm_1",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,12 +12,19 @@ from numpy.typing import NDArray
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.execution import ordered_map
-from powersketch.powers.methods import FormatCache, PowerOptions, ShiftedRows, Slice, to_one
+from powersketch.powers.methods import (
+    FormatCache,
+    Outputs,
+    PowerOptions,
+    ShiftedRows,
+    Slice,
+    to_one,
+)
 from powersketch.powers.scaled_numbers import Scaled
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import ComplexProjection, complex_projection
 
-# Running products, a factor and what multiplies them shall stay in a core's own cache.
+# Running products, a factor and what multiplies them are to stay in the cache of a core.
 _CACHE_BYTES = 1 << 20
 _ARRAYS_AT_ONCE = 5
 _LANES = 16  # rows that the transforms process side by side
@@ -69,9 +75,9 @@ class ComplexToReal:
     """Sketches of some powers of rows by complex product features Φ = W₁u ∘ … ∘ W_l u [WOF23].
 
     The real and imaginary parts of Φ are the features: E Re⟨Φ(u), Φ(v)⟩ = ⟨u, v⟩^l, and as the
-    squares of W's entries have mean zero, each part contributes one half of that. Blocks of
-    different degrees have product features of their own; these lie in the order of falling
-    degrees, so that the factor W_t is needed for the first few of them only.
+    squares of W's entries have mean zero, each part contributes one half of that. Every degree has
+    its own block of product features; blocks lie in the order of falling degrees, so that the
+    factor W_t is needed for the first few of them only.
 
     Attributes
     ----------
@@ -96,12 +102,7 @@ class ComplexToReal:
 
     @classmethod
     def draw(
-        cls,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        options: PowerOptions,
-        direction: Vector | None = None,
+        cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> ComplexToReal:
         """Sample the factors; each of them is independent of the others."""
         blocks: list[Block] = []
@@ -114,7 +115,8 @@ class ComplexToReal:
             factors.append(
                 complex_projection(options.base_sketch, branch, columns, needed, options.internal)
             )
-        return cls(columns, tuple(blocks), tuple(factors), options.preserve_norms, direction)
+        preserve_norms, direction = options.preserve_norms, options.direction
+        return cls(columns, tuple(blocks), tuple(factors), preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -127,10 +129,9 @@ class ComplexToReal:
         return math.sqrt(2.0 / block.output.size)
 
     def _images_for(self, X: Rows) -> _Images | None:
-        """Return the projections of the direction, if they are what a shift adds.
+        """Return the projections of the direction, by which sparse rows are shifted.
 
-        It is added to dense rows themselves. Sparse ones would not stay sparse: their projections
-        get it.
+        The shift is added to dense rows themselves; sparse ones would not stay sparse.
         """
         if not is_sparse(X) or self.direction is None:
             return None
@@ -161,22 +162,22 @@ class ComplexToReal:
     def _write(
         self, rows: UnitRows, images: _Images | None, block_scales: Float64, out: Real
     ) -> bool:
-        """Multiply factor after factor, and write every block as soon as its degree is there."""
+        """Multiply factor after factor, and write every block as soon as its degree is reached."""
         fits, last = True, len(self.factors)
         real, imaginary = self._projection(rows, images, 0)
-        track = rows.exponent.copy()
+        exponent = rows.exponent.copy()
         for degree in range(1, last + 1):
             for column, block in enumerate(self.blocks):
                 if block.degree == degree:
                     values, scales = block.columns_of(real, imaginary), block_scales[:, column]
-                    fits &= self._write_block(values, block.output, scales, track, out)
+                    fits &= self._write_block(values, block.output, scales, exponent, out)
             if degree == last:
                 break
             factor = self._projection(rows, images, degree)
             real, imaginary = _product(real, imaginary, *factor)
-            track += rows.exponent
+            exponent += rows.exponent
             if degree % _FACTORS_BETWEEN_RESCALINGS == 0:
-                track += _rescale(real, imaginary)
+                exponent += _rescale(real, imaginary)
         return fits
 
     def _projection(self, rows: UnitRows, images: _Images | None, index: int) -> tuple[Real, Real]:
@@ -184,7 +185,7 @@ class ComplexToReal:
         if rows.shift is not None and images is not None:
             for part, image in zip((real, imaginary), images[index], strict=True):
                 part += rows.shift[:, None] * image
-        # What is left of sums that cancel is rounding errors, which norms would make features of.
+        # Sums that cancel leave rounding errors, which preserved norms would turn into features.
         noise = _NOISE * np.finfo(real.dtype).eps
         for part in (real, imaginary):
             part *= np.abs(part) > noise
@@ -194,19 +195,18 @@ class ComplexToReal:
         self,
         values: Real,
         output: Slice,
-        scales: NDArray[np.float64],
-        track: NDArray[np.int64],
+        scales: Vector,
+        exponent: NDArray[np.int64],
         out: Real,
     ) -> bool:
-        """Write a block whose true values are `values` · 2^track; False if it overflows."""
-        factor, exponent = to_one(np.abs(values).max(axis=1), values.dtype)
+        """Write a block whose true values are `values` · 2^exponent; False if it overflows."""
+        factor, removed = to_one(np.abs(values).max(axis=1), values.dtype)
         values *= factor.astype(values.dtype)[:, None]
-        squares = routines.squared_norms(values)
-        norms = np.sqrt(squares)
+        norms = np.sqrt(routines.squared_norms(values))
         if self.preserve_norms:
             scaling = divide_or_zero(scales, norms)
         else:
-            scaled = Scaled.of(scales).times_power_of_two(track + exponent).to_float()
+            scaled = Scaled.of(scales).times_power_of_two(exponent + removed).to_float()
             scaling = np.where(norms > 0, scaled, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             np.multiply(values, scaling.astype(out.dtype)[:, None], out=out[:, output.columns])

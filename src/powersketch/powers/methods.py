@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,11 @@ class Slice:
         return slice(self.offset, self.offset + self.size)
 
 
-@dataclass(frozen=True)
+Outputs: TypeAlias = Mapping[int, Slice]
+"""The features of every degree."""
+
+
+@dataclass(frozen=True, eq=False)
 class PowerOptions:
     """How a sketch of powers is drawn.
 
@@ -50,11 +54,14 @@ class PowerOptions:
         The name of the leaves T.
     preserve_norms : bool
         Whether every power is rescaled to its exact norm.
+    direction : ndarray or None
+        What rows can be shifted along.
     """
 
     internal: int
     base_sketch: str
     preserve_norms: bool
+    direction: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +89,8 @@ class ShiftedRows:
 
     def factors(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
         """Return scales and shifts as compiled routines take them: no shift is an empty array."""
-        shift = np.empty(0, dtype) if self.shift is None else self.shift.astype(dtype)
-        return self.scale.astype(dtype), shift
+        shift = np.ascontiguousarray([] if self.shift is None else self.shift, dtype)
+        return np.ascontiguousarray(self.scale, dtype), shift
 
 
 def extreme_power(scale: Vector, dtype: np.dtype[Any]) -> Vector | None:
@@ -93,11 +100,11 @@ def extreme_power(scale: Vector, dtype: np.dtype[Any]) -> Vector | None:
     row do not depend on whether it was done.
     """
     _, exponent = np.frexp(scale)
-    extreme = np.abs(exponent) > _ORDINARY_EXPONENT
-    if not extreme.any():
+    size = np.abs(exponent)
+    if size.max(initial=0) <= _ORDINARY_EXPONENT:
         return None
     limit = _LARGEST_EXPONENT[dtype]
-    return np.ldexp(1.0, np.where(extreme, np.clip(exponent, -limit, limit), 0))
+    return np.ldexp(1.0, np.where(size > _ORDINARY_EXPONENT, np.clip(exponent, -limit, limit), 0))
 
 
 def to_one(largest: Real, dtype: np.dtype[Any]) -> tuple[Vector, NDArray[np.int64]]:
@@ -126,9 +133,11 @@ class FormatCache(Generic[Prepared]):
     def get(self, X: Rows, prepare: Callable[[Rows], Prepared]) -> Prepared:
         """Return what `prepare` gives for rows of this dtype and length, dense or sparse."""
         key = (X.dtype.char, X.shape[1], is_sparse(X))
-        if key not in self._prepared:
-            self._prepared[key] = prepare(X)
-        return self._prepared[key]
+        try:
+            return self._prepared[key]
+        except KeyError:
+            prepared = self._prepared[key] = prepare(X)
+            return prepared
 
     def __reduce__(self) -> tuple[type[FormatCache[Prepared]], tuple[()]]:
         return type(self), ()
@@ -160,14 +169,6 @@ class PowerMethod(Protocol):
     """A class of such sketches."""
 
     def draw(
-        self,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        options: PowerOptions,
-        direction: Vector | None = None,
+        self, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> Powers:
-        """Sample a sketch of the powers in `outputs` of vectors of length `columns`.
-
-        Rows can be shifted along the `direction`.
-        """
+        """Sample a sketch of the powers in `outputs` of vectors of length `columns`."""

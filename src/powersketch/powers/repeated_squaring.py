@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, padded_length
-from powersketch.powers.methods import FormatCache, PowerOptions, ShiftedRows, Slice
+from powersketch.powers.methods import FormatCache, Outputs, PowerOptions, ShiftedRows, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
 from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, TensorSRHT
@@ -63,12 +62,7 @@ class PowerSketch:
 
     @classmethod
     def draw(
-        cls,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        options: PowerOptions,
-        direction: Vector | None = None,
+        cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> PowerSketch:
         """Sample T and S for the degrees and slices in `outputs`."""
         base, internal = None, options.internal
@@ -81,7 +75,7 @@ class PowerSketch:
             program = single_power(degree, output, internal)
         else:
             program = all_powers(outputs, internal)
-        return cls(columns, base, pair, program, options.preserve_norms, direction)
+        return cls(columns, base, pair, program, options.preserve_norms, options.direction)
 
     @classmethod
     def linear(
@@ -197,7 +191,7 @@ def single_power(degree: int, output: Slice, length: int) -> PowerProgram:
     return _compile(products, {degree: output}, length)
 
 
-def all_powers(outputs: Mapping[int, Slice], length: int) -> PowerProgram:
+def all_powers(outputs: Outputs, length: int) -> PowerProgram:
     """Return a program for several degrees that shares every intermediate power.
 
     Degree l is the product of the degrees ⌊l/2⌋ and ⌈l/2⌉: one application of S for each degree
@@ -214,9 +208,7 @@ def all_powers(outputs: Mapping[int, Slice], length: int) -> PowerProgram:
     return _compile(products, outputs, length)
 
 
-def _compile(
-    products: list[tuple[int, int, int]], outputs: Mapping[int, Slice], length: int
-) -> PowerProgram:
+def _compile(products: list[tuple[int, int, int]], outputs: Outputs, length: int) -> PowerProgram:
     """Give every power a register, used again once its power is needed no more."""
     last_use = {1: -1}
     for step, (left, right, result) in enumerate(products):

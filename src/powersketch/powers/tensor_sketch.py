@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
-from powersketch.powers.methods import FormatCache, PowerOptions, ShiftedRows, Slice
+from powersketch.powers.methods import FormatCache, Outputs, PowerOptions, ShiftedRows
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import TensorSketchSpec, make_tensor_sketch, smooth_parts
 
 
 @dataclass(frozen=True, eq=False)
 class TensorSketchPowers:
-    """z_l = C₁u ∗ C₂u ∗ … ∗ C_l u for every degree l, with CountSketches of its own [PP13].
+    """z_l = C₁u ∗ C₂u ∗ … ∗ C_l u for every degree l, each with its own CountSketches [PP13].
 
     A circular convolution of CountSketches is the CountSketch of u^⊗l under the sum of their hashes
     and the product of their signs. It is unbiased, with a variance below
@@ -49,7 +49,8 @@ class TensorSketchPowers:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice, TensorSketchPowers
+    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice
+    >>> from powersketch.powers.tensor_sketch import TensorSketchPowers
     >>> from powersketch.random_streams import RandomStreams
     >>> options = PowerOptions(internal=4, base_sketch="srht", preserve_norms=False)
     >>> sketch = TensorSketchPowers.draw(RandomStreams(7), 3, {2: Slice(0, 4, 0)}, options)
@@ -62,7 +63,7 @@ class TensorSketchPowers:
     """
 
     columns: int
-    outputs: Mapping[int, Slice]
+    outputs: Outputs
     keys: Mapping[int, NDArray[np.uint64]]
     preserve_norms: bool
     direction: Vector | None = None
@@ -72,12 +73,7 @@ class TensorSketchPowers:
 
     @classmethod
     def draw(
-        cls,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        options: PowerOptions,
-        direction: Vector | None = None,
+        cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> TensorSketchPowers:
         """Sample the keys of all hashes; only norm preservation matters of the options."""
         # With hashes in common, the errors of two degrees would be correlated and add up.
@@ -85,7 +81,8 @@ class TensorSketchPowers:
             degree: streams.words(f"degree_{degree}", degree * len(_parts(degree, cut.size)))
             for degree, cut in outputs.items()
         }
-        return cls(columns, dict(outputs), keys, options.preserve_norms, direction)
+        preserve_norms, direction = options.preserve_norms, options.direction
+        return cls(columns, dict(outputs), keys, preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:

@@ -1,9 +1,15 @@
-"""The tree of [AKK+20]: x^⊗p sketched by independent sketches at every leaf and every node."""
+"""The tree of [AKK+20]: x^⊗p sketched by independent sketches at every leaf and every node.
+
+Degree l fills the leaves 0 … l − 1 with the row; all further leaves hold e₁. A subtree of such
+padding has the known value e₁, so the other child of its parent is passed through unchanged: it is
+as if the parent were not there. What is left is one vector for a span of neighbouring leaves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,22 +18,121 @@ from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_s
 from powersketch.parameters import checked_integer
 from powersketch.powers.methods import (
     FormatCache,
+    Outputs,
     PowerOptions,
     ShiftedRows,
-    Slice,
     times_rows,
 )
-from powersketch.powers.tree_steps import Span, Step, halves, level, tree_steps
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, TensorSRHT
 
 # A tree has a leaf and a node for every degree.
 _HIGHEST_DEGREE = 2048
-# So many bytes of rows are taken at a time: few enough for the vectors of a node to stay in cache,
-# and enough for a call to be worth its overhead.
+# Rows are taken in blocks of this many bytes: small enough for the vectors of a node to stay in
+# cache, and large enough for a call to be worth its overhead.
 _BLOCK_BYTES = 1 << 19
 _FEWEST_ROWS = 16
 _ROWS = "rows"  # the name of the shift of leaves that are the rows themselves
+
+Span: TypeAlias = tuple[int, int]
+"""Leaves first … stop − 1; the vector of a span is a sketch of the power of degree stop − first."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One vector: that of a leaf, or S applied to the vectors of both halves of the span.
+
+    Attributes
+    ----------
+    span : Span
+        The leaves below.
+    operator : str
+        Name of the T or S to apply. Steps of the same name share it.
+    degree : int or None
+        The degree whose features the vector gives; None if other steps need it.
+    finished : tuple of Span
+        The vectors that no later step needs.
+    """
+
+    span: Span
+    operator: str
+    degree: int | None
+    finished: tuple[Span, ...]
+
+
+def level(span: Span) -> int:
+    """Return the height of the smallest full subtree that holds the span; leaves have height 0.
+
+    >>> level((3, 4)), level((4, 7)), level((0, 9))
+    (0, 2, 4)
+    """
+    return (span[1] - span[0] - 1).bit_length()
+
+
+def halves(span: Span) -> tuple[Span, Span]:
+    """Return what lies in the left and in the right child of that subtree's root.
+
+    >>> halves((0, 5)), halves((4, 7))
+    (((0, 4), (4, 5)), ((4, 6), (6, 7)))
+    """
+    middle = span[0] + (1 << level(span)) // 2
+    return (span[0], middle), (middle, span[1])
+
+
+def tree_steps(degrees: Iterable[int]) -> tuple[Step, ...]:
+    """Return the steps for some degrees, each vector as late as possible and only once.
+
+    A degree's last step has an operator of its own, because its features have their own size, and
+    because then the sampling errors of that step are independent between degrees. All other steps
+    are shared: there are O(q log q) of them for all degrees up to q, and O(log q) vectors are kept
+    at any time.
+
+    >>> for step in tree_steps([3]):
+    ...     print(step.operator, step.span, step.degree)
+    leaf/0 (0, 1) None
+    leaf/1 (1, 2) None
+    node/1/0 (0, 2) None
+    leaf/2 (2, 3) None
+    root/3 (0, 3) 3
+    """
+    order: list[tuple[Span, int | None]] = []
+    known: set[Span] = set()
+    for degree in sorted(degrees):
+        for operand in _operands((0, degree)):
+            _append_missing(operand, order, known)
+        order.append(((0, degree), degree))
+    last_use = {
+        operand: position for position, (span, _) in enumerate(order) for operand in _operands(span)
+    }
+    return tuple(
+        Step(span, _name(span, degree), degree, _finished(span, position, last_use))
+        for position, (span, degree) in enumerate(order)
+    )
+
+
+def _operands(span: Span) -> tuple[Span, ...]:
+    return halves(span) if level(span) else ()
+
+
+def _append_missing(span: Span, order: list[tuple[Span, int | None]], known: set[Span]) -> None:
+    """Append the steps of a subtree, depth first, that are not there yet."""
+    if span in known:
+        return
+    known.add(span)
+    for operand in _operands(span):
+        _append_missing(operand, order, known)
+    order.append((span, None))
+
+
+def _finished(span: Span, position: int, last_use: dict[Span, int]) -> tuple[Span, ...]:
+    return tuple(operand for operand in _operands(span) if last_use[operand] == position)
+
+
+def _name(span: Span, degree: int | None) -> str:
+    if degree is not None:
+        return f"root/{degree}"
+    height = level(span)
+    return f"node/{height}/{span[0] >> height}" if height else f"leaf/{span[0]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +168,8 @@ class TreeSketch:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice, TreeSketch
+    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice
+    >>> from powersketch.powers.tree import TreeSketch
     >>> from powersketch.random_streams import RandomStreams
     >>> options = PowerOptions(internal=16, base_sketch="srht", preserve_norms=True)
     >>> sketch = TreeSketch.draw(RandomStreams(7), 3, {5: Slice(0, 8, 0)}, options)
@@ -77,7 +183,7 @@ class TreeSketch:
 
     columns: int
     internal: int
-    outputs: Mapping[int, Slice]
+    outputs: Outputs
     steps: tuple[Step, ...]
     bases: Mapping[str, BaseSketch]
     pairs: Mapping[str, TensorSRHT]
@@ -89,12 +195,7 @@ class TreeSketch:
 
     @classmethod
     def draw(
-        cls,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        options: PowerOptions,
-        direction: Vector | None = None,
+        cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> TreeSketch:
         """Sample T of every leaf and S of every node that the degrees in `outputs` need."""
         for degree in outputs:
@@ -117,7 +218,7 @@ class TreeSketch:
             elif not height and size < columns:
                 T = BASE_SKETCHES[options.base_sketch]
                 bases[step.operator] = T.draw(branch, columns, size)
-        preserve_norms = options.preserve_norms
+        preserve_norms, direction = options.preserve_norms, options.direction
         return cls(columns, internal, dict(outputs), steps, bases, pairs, preserve_norms, direction)
 
     @property
@@ -154,13 +255,13 @@ class TreeSketch:
             if shift is not None and self.keeps_rows:
                 leaves += shift[:, None] * shifts[_ROWS]
             evaluation = _Evaluation(self, shifts, leaves, shift, threads)
-            # What leaves the range of the dtype is looked for, and told by the result.
+            # The result says whether a feature leaves the range of the dtype.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 fits &= evaluation.write(block_scales[part], out[part])
         return fits
 
     def _parts(self, X: Rows, threads: int) -> Iterator[slice]:
-        """Cut the rows into blocks that stay in cache with their vectors."""
+        """Split the rows into blocks that stay in cache with their vectors."""
         longest = self.internal if is_sparse(X) else max(X.shape[1], self.internal)
         rows = threads * max(_BLOCK_BYTES // (longest * X.dtype.itemsize), _FEWEST_ROWS)
         return slices(X.shape[0], rows)
@@ -180,10 +281,10 @@ class TreeSketch:
 
 @dataclass(frozen=True, eq=False)
 class _Power:
-    """Rows whose true values are `values` times `track`; the norms of `values` stay near one."""
+    """Rows whose true values are `values` times `scale`; the norms of `values` stay near one."""
 
     values: Real
-    track: Vector
+    scale: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +308,7 @@ class _Evaluation:
             if step.degree is None:
                 powers[step.span] = power
                 continue
-            cut = sketch.outputs[step.degree]
-            columns = out[:, cut.offset : cut.offset + cut.size]
+            columns = out[:, sketch.outputs[step.degree].columns]
             fits &= self._write_block(power, block_scales[:, block], columns)
             block += 1
         return fits
@@ -219,7 +319,7 @@ class _Evaluation:
         left, right = (powers[half] for half in halves(step.span))
         S = self.sketch.pairs[step.operator]
         values = S.apply(left.values, right.values, threads=self.threads)
-        power = _Power(values, left.track * right.track)
+        power = _Power(values, left.scale * right.scale)
         # A product of four vectors of norms near one is far from the limits of any dtype.
         ordinary = level(step.span) % 2 == 1 or step.degree is not None
         return power if ordinary else self._normalised(power)
@@ -234,16 +334,15 @@ class _Evaluation:
     def _normalised(self, power: _Power) -> _Power:
         """Divide by the norms.
 
-        S is linear in each factor, so that nothing but the track of later powers depends on it;
+        S is linear in each factor, so that nothing but the scale of later powers depends on it;
         where norms are preserved, it is therefore enough that features get the exact one.
         """
         values, norms = power.values, self._norms(power.values)
-        values *= divide_or_zero(np.ones_like(norms), norms).astype(values.dtype)[:, None]
-        return _Power(values, power.track * norms)
+        values *= divide_or_zero(1.0, norms).astype(values.dtype)[:, None]
+        return _Power(values, power.scale * norms)
 
     def _norms(self, values: Real) -> Vector:
-        squares = routines.squared_norms(values, threads=self.threads)
-        return np.sqrt(squares)
+        return np.sqrt(routines.squared_norms(values, threads=self.threads))
 
     def _write_block(self, power: _Power, scales: Vector, out: Real) -> bool:
         """Write one degree's features; False if one of them overflows."""
@@ -252,7 +351,7 @@ class _Evaluation:
         if self.sketch.preserve_norms:
             factor = divide_or_zero(scales, norms)
         else:
-            factor = np.where(norms > 0, scales * power.track, 0.0)
+            factor = np.where(norms > 0, scales * power.scale, 0.0)
         sizes = np.abs(factor) * np.maximum(norms, 1.0)
         np.multiply(values, factor.astype(out.dtype)[:, None], out=out[:, : values.shape[1]])
         out[:, values.shape[1] :] = 0  # a row may be shorter than the features of degree 1

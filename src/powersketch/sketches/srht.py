@@ -25,16 +25,11 @@ class SRHT:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample signs and coordinates."""
-        padded = padded_length(columns)
         # A permutation, and what it is sorted from.
-        check_sizes("srht", columns, size, drawn=16 * max(padded, size))
-        spec = SrhtSpec(
-            signs=streams.signs("signs", columns),
-            indices=_coordinates(streams, "rows", padded, size),
-            padded=padded,
-            scale=1.0 / math.sqrt(size),
-        )
-        return cls(columns, size, spec)
+        check_sizes("srht", columns, size, drawn=16 * max(padded_length(columns), size))
+        padded, signs = padded_length(columns), streams.signs("signs", columns)
+        indices = _coordinates(streams, "rows", padded, size)
+        return cls(columns, size, SrhtSpec(signs, indices, padded, 1.0 / math.sqrt(size)))
 
     def apply(self, X: Rows, *, threads: int = 1) -> Real:
         """Return T x for every row x."""
