@@ -9,7 +9,7 @@ from scipy import stats
 
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import hashed_table
-from powersketch.routines.hashing import counter_hash
+from powersketch.routines.specs import counter_hash
 
 WORD = 2**64
 keys = st.integers(0, WORD - 1)

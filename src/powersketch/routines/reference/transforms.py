@@ -1,8 +1,8 @@
-"""The specification: every kernel in plain NumPy, same arguments and draws as the compiled one.
+"""The specification of sums, Hadamard transforms and chains, in plain NumPy.
 
-Sums are taken in the same order as in the compiled kernels, so float64 results agree to the bit,
-except for rows longer than 2**16, which the compiled SRHT transforms in stretches, and for sparse
-rows short enough to be summed directly.
+Sums are taken in the same order as in the compiled routines, so results agree to the bit, except for
+rows longer than 2**16, which the compiled SRHT transforms in stretches, and for sparse rows short
+enough to be summed directly.
 """
 
 from typing import Any
@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Real, Rows, divide_or_zero
-from powersketch.routines.fixed_order import dense_rows, scatter, sine, sum_by_eights
-from powersketch.routines.reference_convolution import convolve
-from powersketch.routines.reference_exponential import gaussian_values
-from powersketch.routines.reference_tensor_sketch import make_tensor_sketch
+from powersketch.arrays import Real, Rows, Vector, divide_or_zero, is_sparse
+from powersketch.routines.fourier_tables import sine
 from powersketch.routines.specs import (
     ChainSpec,
     PairSpec,
@@ -24,22 +21,36 @@ from powersketch.routines.specs import (
     SrhtSpec,
 )
 
-__all__ = [
-    "ReferenceChain",
-    "convolve",
-    "fourier",
-    "fwht",
-    "gaussian_values",
-    "make_chain",
-    "make_tensor_sketch",
-    "product",
-    "row_moments",
-    "row_structure",
-    "scatter",
-    "sorf",
-    "srht",
-    "tensor_srht",
-]
+
+def dense_rows(X: Rows) -> Real:
+    """Return the rows as one dense array."""
+    dense: Real = X.toarray() if is_sparse(X) else X
+    return dense
+
+
+def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:
+    """Return scale · (signed sums of the coordinates of every row)."""
+    del threads
+    dense = dense_rows(X)
+    out = np.zeros((dense.shape[0], spec.size), dtype=dense.dtype)
+    for column, targets in zip(dense.T, spec.table, strict=False):
+        for target in targets:
+            out[:, target // 2] += -column if target % 2 else column
+    scaled: Real = out * dense.dtype.type(spec.scale)
+    return scaled
+
+
+def sum_by_eights(values: Real) -> Real:
+    """Sum rows by eight partial sums, position modulo eight, then a tree of additions."""
+    length = -(-values.shape[1] // 8) * 8
+    parts = np.zeros((len(values), 8), dtype=values.dtype)
+    for start in range(0, length, 8):
+        chunk = values[:, start : start + 8]
+        parts[:, : chunk.shape[1]] += chunk
+    even = (parts[:, 0] + parts[:, 4]) + (parts[:, 2] + parts[:, 6])
+    odd = (parts[:, 1] + parts[:, 5]) + (parts[:, 3] + parts[:, 7])
+    total: Real = even + odd
+    return total
 
 
 def row_structure(indptr: NDArray[np.int64], indices: NDArray[Any], bound: int) -> RowStructure:
@@ -75,7 +86,7 @@ def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
     """Return scale · (H D x)[indices] for every row; X may have fewer columns than D."""
     del threads
     dense = dense_rows(X)
-    signs = spec.signs[: dense.shape[1]].astype(dense.dtype)
+    signs = spec.signs_as(dense.dtype)[: dense.shape[1]]
     sampled: Real = fwht(dense * signs, spec.padded)[:, spec.indices]
     sampled *= dense.dtype.type(spec.scale)
     return sampled
@@ -84,8 +95,9 @@ def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
 def tensor_srht(A: Real, B: Real, spec: PairSpec, *, threads: int = 1) -> Real:
     """Return S(a ⊗ b) for every pair of rows, S the TensorSRHT of `spec`."""
     del threads
-    first = fwht(A * spec.signs_first[: A.shape[1]].astype(A.dtype), spec.length)
-    second = fwht(B * spec.signs_second[: B.shape[1]].astype(B.dtype), spec.length)
+    first_signs, second_signs = spec.signs_as(A.dtype)
+    first = fwht(A * first_signs[: A.shape[1]], spec.length)
+    second = fwht(B * second_signs[: B.shape[1]], spec.length)
     scale = A.dtype.type(1.0 / np.sqrt(len(spec.first)))
     products: Real = first[:, spec.first] * second[:, spec.second] * scale
     return products
@@ -96,13 +108,14 @@ def sorf(X: Rows, spec: SorfSpec, *, threads: int = 1) -> Real:
     del threads
     dense = dense_rows(X)
     blocks = []
-    for diagonals in spec.diagonals(dense.dtype):
+    all_diagonals, scales = spec.arrays_as(dense.dtype)
+    for diagonals in all_diagonals:
         block = _padded(dense, spec.padded)
         for diagonal in diagonals:
             block = fwht(block * diagonal, spec.padded)
         blocks.append(block)
     kept: Real = np.concatenate(blocks, axis=1)[:, spec.indices]
-    kept *= spec.scales.astype(dense.dtype)
+    kept *= scales
     return kept
 
 
@@ -122,9 +135,14 @@ def fourier(X: Rows, spec: SorfSpec, scale: float, *, threads: int = 1) -> Real:
     return features
 
 
-def row_moments(
-    X: Rows, direction: NDArray[np.float64], *, threads: int = 1
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def squared_norms(X: Rows, *, threads: int = 1) -> Vector:
+    """Return ‖x‖² of every row, summed in double precision."""
+    del threads
+    dense = dense_rows(X).astype(np.float64)
+    return sum_by_eights(dense * dense)
+
+
+def row_moments(X: Rows, direction: Vector, *, threads: int = 1) -> tuple[Vector, Vector]:
     """Return ‖x‖² and ⟨x, direction⟩ of every row, summed in double precision."""
     del threads
     dense = dense_rows(X).astype(np.float64)
@@ -144,14 +162,14 @@ def product(X: Rows, matrix: Real, *, threads: int = 1) -> Real:
 class _Register:
     """Rows whose true values are `values` · `track`; the norms of `values` stay near one."""
 
-    def __init__(self, values: Real, size: int, track: NDArray[np.float64]) -> None:
+    def __init__(self, values: Real, size: int, track: Vector) -> None:
         self.values = values
         self.track = track
         squares = sum_by_eights(values[:, :size] * values[:, :size])
         self.norms = np.sqrt(squares.astype(np.float64))
 
 
-class ReferenceChain:
+class Chain:
     """Algorithm 1 as a straight-line program, one step after the other on all rows."""
 
     def __init__(self, spec: ChainSpec, dtype: np.dtype[Any]) -> None:
@@ -163,7 +181,7 @@ class ReferenceChain:
         X: Real,
         row_scale: Real,
         row_shift: Real,
-        block_scales: NDArray[np.float64],
+        block_scales: Vector,
         out: Real,
         threads: int,
     ) -> bool:
@@ -199,10 +217,10 @@ class ReferenceChain:
     def _pair(self, left: _Register, right: _Register, size: int) -> _Register:
         pair = self._spec.pair
         transforms = []
-        for register, signs in ((left, pair.signs_first), (right, pair.signs_second)):
+        for register, signs in zip((left, right), pair.signs_as(self._dtype), strict=True):
             length = register.values.shape[1]
             # A register shorter than S is one padded with zeros: H repeats itself there.
-            transforms.append(fwht(register.values * signs[:length].astype(self._dtype), length))
+            transforms.append(fwht(register.values * signs[:length], length))
         first = transforms[0][:, pair.first[:size] % transforms[0].shape[1]]
         second = transforms[1][:, pair.second[:size] % transforms[1].shape[1]]
         norms = left.norms * right.norms
@@ -211,20 +229,23 @@ class ReferenceChain:
         values[:, :size] = first * second * scale[:, None]
         return _Register(values, size, left.track * right.track * norms)
 
-    def _factor(
-        self, values: Real, register: _Register, scales: NDArray[np.float64]
-    ) -> tuple[Real, bool]:
+    def _factor(self, values: Real, register: _Register, scales: Vector) -> tuple[Real, bool]:
         norms = np.sqrt(sum_by_eights(values * values).astype(np.float64))
         if self._spec.preserve_norms:
             factor = divide_or_zero(scales, norms)
         else:
             factor = np.where(norms > 0, scales * register.track, 0.0)
-        sizes = np.abs(factor) * np.maximum(norms, 1.0)
-        fits = bool(np.all(sizes <= np.finfo(self._dtype).max))
-        with np.errstate(over="ignore"):
-            return factor.astype(self._dtype), fits
+        return representable_factor(factor, norms, self._dtype)
 
 
-def make_chain(spec: ChainSpec, dtype: np.dtype[Any]) -> ReferenceChain:
-    """Return the reference chain for `dtype`."""
-    return ReferenceChain(spec, dtype)
+def representable_factor(factor: Vector, norms: Vector, dtype: np.dtype[Any]) -> tuple[Real, bool]:
+    """Return the factors of rows in a dtype, and whether the features will fit it."""
+    sizes = np.abs(factor) * np.maximum(norms, 1.0)
+    fits = bool(np.all(sizes <= np.finfo(dtype).max))
+    with np.errstate(over="ignore"):
+        return factor.astype(dtype), fits
+
+
+def make_chain(spec: ChainSpec, dtype: np.dtype[Any]) -> Chain:
+    """Return the chain of rows of one dtype."""
+    return Chain(spec, dtype)

@@ -1,4 +1,4 @@
-"""One registry of kernel calls, so that every property of kernels is tested on all of them."""
+"""One registry of routine calls, so that every property of routines is tested on all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch.arrays import Rows, padded_length
-from powersketch.routines import hashed_table
+from powersketch.routines import hashed_table, smooth_parts
 from powersketch.routines.specs import (
     ChainSpec,
     PairSpec,
@@ -86,7 +86,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel call: `run(implementation, rows, threads)` returns all results in one array.
+    """A call of a routine: `run(implementation, rows, threads)` returns all results in one array.
 
     `rows` holds the arguments that are split together where rows are shared out.
     """
@@ -94,7 +94,7 @@ class Call:
     rows: tuple[Rows, ...]
     run: Callable[[Any, tuple[Rows, ...], int], NDArray[Any]]
     tolerance: float | None = None
-    """How far the compiled kernel may be from its specification; None means the same bits."""
+    """How far the compiled routine may be from its specification; None means the same bits."""
 
 
 def fwht(shape: Shape) -> Call:
@@ -105,7 +105,7 @@ def fwht(shape: Shape) -> Call:
 
 
 def _srht(shape: Shape, X: Rows, additions: int) -> Call:
-    """An SRHT in which one coordinate is a sum by up to so many additions in a row.
+    """An SRHT in which one coordinate is a sum of up to `additions` additions in a row.
 
     Such a sum is off by at most additions · eps/2 · ‖x‖₁, the specification's by log₂ n in place of
     additions; with 0 additions the order is that of the specification.
@@ -129,7 +129,7 @@ def srht(shape: Shape) -> Call:
 
 
 def srht_csr_filled(index_dtype: Any) -> Callable[[Shape], Call]:
-    """CSR rows with so many entries that they are transformed like dense ones."""
+    """CSR rows with enough entries to be transformed like dense ones."""
 
     def call(shape: Shape) -> Call:
         # With more than padded / 2 entries a row, 2 · DIRECT_FACTOR outputs are beyond the limit.
@@ -140,7 +140,7 @@ def srht_csr_filled(index_dtype: Any) -> Callable[[Shape], Call]:
 
 
 def srht_csr_direct(index_dtype: Any) -> Callable[[Shape], Call]:
-    """CSR rows with so few entries that every output is their signed sum."""
+    """CSR rows with few enough entries for every output to be their signed sum."""
 
     def call(shape: Shape) -> Call:
         X = shape.sparse(min(1.0, DIRECT_FACTOR / shape.size / 2), index_dtype)
@@ -327,19 +327,11 @@ def _chains() -> dict[str, Callable[[Shape], Call]]:
     }
 
 
-def convolve(shape: Shape) -> Call:
-    wide = replace(shape, columns=shape.size)
-    return Call(
-        (wide.dense(), wide.dense()),
-        lambda native, rows, threads: native.convolve(*rows, threads=threads),
-    )
-
-
 def tensor_sketch_spec(
     shape: Shape, *, shift: bool, preserve_norms: bool, sparse: bool = False
 ) -> TensorSketchSpec:
     """Degrees 1, 2 and 5 of different sizes, with a direction longer than the rows."""
-    sizes = shape.size, -(-shape.size // 2), 2 * shape.size + 1
+    sizes = shape.size, smooth_parts(-(-shape.size // 2))[0], smooth_parts(2 * shape.size + 1)[0]
     direction = shape.generator.normal(size=shape.columns + 1 if shift else 0)
     keys = shape.generator.integers(0, 2**64, size=8, dtype=np.uint64)
     return TensorSketchSpec(
@@ -391,7 +383,6 @@ def tensor_sketch_csr(index_dtype: Any) -> Callable[[Shape], Call]:
 
 
 CALLS: dict[str, Callable[[Shape], Call]] = {
-    "convolve": convolve,
     "tensor_sketch": tensor_sketch(shift=False, preserve_norms=False),
     "tensor_sketch-shift-norms": tensor_sketch(shift=True, preserve_norms=True),
     "tensor_sketch-csr32": tensor_sketch_csr(np.int32),

@@ -1,5 +1,12 @@
 // What must hold of compressed sparse rows before anything may follow their indices.
-// Included by bindings.cpp, inside its unnamed namespace.
+#include "arrays.hpp"
+
+#include <limits>
+#include <nanobind/stl/tuple.h>
+#include <tuple>
+
+namespace powersketch {
+namespace {
 
 struct IndexScan {
     bool outside;      // one of them is negative or above the last one allowed
@@ -62,3 +69,17 @@ std::tuple<std::int64_t, bool, bool> row_structure(Vector<std::int64_t> indptr, 
         }
     return {-1, scan.drops == drops, scan.drops == drops && scan.ties == ties};
 }
+
+template <class I> void bind_index(nb::module_ &m) {
+    m.def("row_structure", row_structure<I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+          "bound"_a);
+}
+
+} // namespace
+
+void bind_row_structure(nb::module_ &m) {
+    bind_index<std::int32_t>(m);
+    bind_index<std::int64_t>(m);
+}
+
+} // namespace powersketch

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from powersketch.arrays import Real
+from powersketch.arrays import Float64, Real, Vector
 
 _LEAST = -746.0  # of the arguments whose exponential may not be zero: 2^-1075 is exp(-745.13…)
 _INVERSE_OF_LOG_2 = 1.4426950408889634
@@ -31,9 +30,9 @@ _COEFFICIENTS = (
 
 
 def gaussian_values(
-    products: NDArray[np.float64],
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
+    products: Float64,
+    left: Vector,
+    right: Vector,
     gamma: float,
     dtype: np.dtype[Any],
     *,
@@ -48,7 +47,7 @@ def gaussian_values(
     return values
 
 
-def _exponential(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _exponential(x: Float64) -> Float64:
     """Return exp(x) for x ≤ 0, within a unit of the last place; NaN stays NaN."""
     zero = x < _LEAST
     x = np.where(zero, 0.0, x)
@@ -60,7 +59,7 @@ def _exponential(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(zero, 0.0, _exponential_near_zero(remainder) * first * second)
 
 
-def _exponential_near_zero(r: NDArray[np.float64]) -> NDArray[np.float64]:
+def _exponential_near_zero(r: Float64) -> Float64:
     """Return exp(r) for |r| ≤ ½ log 2, in the order of Estrin's scheme."""
     c = _COEFFICIENTS
     square = r * r
@@ -72,7 +71,7 @@ def _exponential_near_zero(r: NDArray[np.float64]) -> NDArray[np.float64]:
     return (r + square * terms) + 1.0
 
 
-def _factors(shifted: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _factors(shifted: Float64) -> tuple[Float64, Float64]:
     """Return two powers of two whose product is 2^n.
 
     Their exponents with bias add up to n + 2046. Two are needed below the smallest normal number,

@@ -1,51 +1,47 @@
-// Fourier transforms and TensorSketch as Python sees them.
-// Included by bindings.cpp, inside its unnamed namespace.
+// Fourier transforms and the TensorSketches made of them, made ready for one dtype.
+#include "plans.hpp"
 
-// Owns the tables of an FftPlan; src/powersketch/native/fourier_tables.py makes them.
+#include <memory>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace powersketch {
+namespace {
+
+// Owns the tables of an FftPlan, which routines/fourier_tables.py makes.
 template <class T> class FourierTransform {
-  public:
+public:
     FourierTransform(std::size_t length, Vector<std::int32_t> radices, Matrix<T> twiddles,
-                     Vector<std::int32_t> positions, Matrix<T> roots, Matrix<T> chirp,
-                     Matrix<T> chirp_spectrum)
-        : twiddles_(numbers_of(twiddles)), roots_(numbers_of(roots)), chirp_(numbers_of(chirp)),
-          chirp_spectrum_(numbers_of(chirp_spectrum)), positions_(copy_of(positions)) {
+                     Vector<std::int32_t> positions, Matrix<T> roots)
+        : twiddles_(copy_of<T>(twiddles)), roots_(copy_of<T>(roots)),
+          positions_(copy_of<std::int32_t>(positions)) {
         require(length >= 1 && length < (std::size_t(1) << 30), "fft: the length is out of range");
+        require(twiddles.shape(1) == 2 && roots.shape(1) == 2, "fft: tables hold pairs");
         const bool even = length % 2 == 0;
         const std::size_t count = even ? length / 2 : length;
-        const std::size_t work = chirp_.empty() ? count : chirp_spectrum_.size() / 2;
         require(positions_.size() == count, "fft: one position per frequency is needed");
         require_below(positions_.data(), count, count);
         require(roots_.size() == (even ? 2 * (count / 2 + 1) : 0), "fft: wrong number of roots");
-        require(chirp_.empty() || (chirp_.size() == 2 * count && work >= 2 * count - 1),
-                "fft: the chirp's convolution is too short");
-        set_steps(radices, work);
-        plan_ = {length,
-                 count,
-                 work,
-                 steps_.data(),
-                 steps_.size(),
-                 positions_.data(),
-                 roots_.data(),
-                 chirp_.empty() ? nullptr : chirp_.data(),
-                 chirp_spectrum_.data()};
+        set_steps(radices, count);
+        plan_.length = length;
+        plan_.count = count;
+        plan_.steps = steps_.data();
+        plan_.step_count = steps_.size();
+        plan_.positions = positions_.data();
+        plan_.roots = roots_.data();
     }
-    FourierTransform(const FourierTransform &) = delete;
+    FourierTransform(const FourierTransform &) = delete; // the plan points into it
+    FourierTransform &operator=(const FourierTransform &) = delete;
 
     const FftPlan<T> &plan() const { return plan_; }
 
-  private:
-    static std::vector<T> numbers_of(const Matrix<T> &pairs) {
-        require(pairs.shape(1) == 2, "fft: tables hold pairs");
-        return std::vector<T>(pairs.data(), pairs.data() + pairs.size());
-    }
-
+private:
     void set_steps(const Vector<std::int32_t> &radices, std::size_t span) {
+        constexpr auto radices_message = "fft: radices are 2 to 5 and multiply to the length";
         std::size_t used = 0;
         for (std::size_t s = 0; s < radices.shape(0); ++s) {
             const std::size_t radix = std::size_t(radices.data()[s]);
-            require(radix >= 2 && radix <= kLargestRadix &&
-                        (radix == 2 || radix == 4 || radix % 2) && span % radix == 0,
-                    "fft: radices are 2, 4 or odd, at most 31, and multiply to the length");
+            require(radix >= 2 && radix <= kLargestRadix && span % radix == 0, radices_message);
             span /= radix;
             const std::size_t roots = radix % 2 ? radix : 0, twiddles = (span - 1) * (radix - 1);
             require(used + 2 * (roots + twiddles) <= twiddles_.size(), "fft: too few twiddles");
@@ -53,50 +49,32 @@ template <class T> class FourierTransform {
             steps_.push_back({radix, span, start, start + 2 * roots});
             used += 2 * (roots + twiddles);
         }
-        require(span == 1 && used == twiddles_.size(),
-                "fft: radices are 2, 4 or odd, at most 31, and multiply to the length");
+        require(span == 1 && used == twiddles_.size(), radices_message);
     }
 
-    std::vector<T> twiddles_, roots_, chirp_, chirp_spectrum_;
+    std::vector<T> twiddles_, roots_;
     std::vector<std::int32_t> positions_;
     std::vector<FftStep<T>> steps_;
     FftPlan<T> plan_{};
 };
 
-template <class T>
-void convolve(Matrix<T> A, Matrix<T> B, const FourierTransform<T> &transform, Output<T> out,
-              std::size_t threads) {
-    const FftPlan<T> &plan = transform.plan();
-    require(A.shape(1) == plan.length && B.shape(1) == plan.length && out.shape(1) == plan.length &&
-                B.shape(0) == A.shape(0) && out.shape(0) == A.shape(0),
-            "convolve: wrong shapes");
-    require_apart(A, out);
-    require_apart(B, out);
-    const auto &kernels = kernels_for<T>();
-    for_rows(A.shape(0), threads, kernels.convolve_workspace(plan),
-             [&](std::size_t begin, std::size_t end, char *workspace) {
-                 kernels.convolve(plan, rows_of<T>(A), rows_of<T>(B), rows_of<T>(out), begin, end,
-                                  workspace);
-             });
-}
-
 // Owns the arrays of a TensorPlan. `blocks` has rows (degree, size, offset), `transforms` one
-// transform for each of them.
+// transform for each of them, or none for degree 1.
 template <class T> class TensorSketch {
-  public:
+public:
     using Transform = std::shared_ptr<FourierTransform<T>>;
 
     TensorSketch(std::size_t columns, Matrix<std::int32_t> blocks,
                  std::vector<Transform> transforms, Vector<std::uint64_t> keys, Vector<T> shifts,
                  bool tabulated, bool preserve_norms)
-        : transforms_(std::move(transforms)), keys_(copy_of(keys)), shifts_(copy_of(shifts)) {
+        : transforms_(std::move(transforms)), keys_(copy_of<std::uint64_t>(keys)),
+          shifts_(copy_of<T>(shifts)) {
         require(blocks.shape(1) == 3 && blocks.shape(0) == transforms_.size(),
                 "TensorSketch: blocks have 3 columns and one transform each");
-        plan_ = {columns, nullptr, blocks.shape(0), 1, preserve_norms};
-        for (std::size_t b = 0; b < blocks.shape(0); ++b) {
-            require(transforms_[b] != nullptr, "TensorSketch: a block has no transform");
-            add_block(blocks.data() + 3 * b, transforms_[b]->plan());
-        }
+        plan_.columns = columns;
+        plan_.preserve_norms = preserve_norms;
+        for (std::size_t b = 0; b < blocks.shape(0); ++b)
+            add_block(blocks.data() + 3 * b, transforms_[b].get());
         std::size_t degrees = 0, shift_count = 0;
         for (const TensorBlock<T> &block : blocks_) {
             degrees += block.degree;
@@ -112,8 +90,10 @@ template <class T> class TensorSketch {
         }
         point_blocks();
         plan_.blocks = blocks_.data();
+        plan_.block_count = blocks_.size();
     }
-    TensorSketch(const TensorSketch &) = delete;
+    TensorSketch(const TensorSketch &) = delete; // the plan points into it
+    TensorSketch &operator=(const TensorSketch &) = delete;
 
     bool apply(Matrix<T> X, Vector<T> row_scale, Vector<T> row_shift, Matrix<double> block_scales,
                Output<T> out, std::size_t threads) const {
@@ -121,11 +101,9 @@ template <class T> class TensorSketch {
         require_apart(X, out);
         const auto work =
             checked(X.shape(0), row_scale, row_shift, block_scales, out, rows_of<T>(X));
-        return run(X.shape(0), threads,
-                   [&, &kernel = kernels_for<T>().tensor](std::size_t begin, std::size_t end,
-                                                          char *workspace) {
-                       return kernel(plan_, work, begin, end, workspace);
-                   });
+        const auto &routines = routines_for<T>();
+        return all_rows(X.shape(0), threads, routines.tensor_workspace(plan_),
+                        [&](Share share) { return routines.tensor(plan_, work, share); });
     }
 
     template <class I>
@@ -137,23 +115,29 @@ template <class T> class TensorSketch {
         require_apart(values, out);
         const auto work =
             checked(csr.count(), row_scale, row_shift, block_scales, out, {nullptr, 0});
-        return run(csr.count(), threads,
-                   [&, &kernel = sparse_kernels_for<T, I>().tensor](
-                       std::size_t begin, std::size_t end, char *workspace) {
-                       return kernel(plan_, input, work, begin, end, workspace);
-                   });
+        const auto &routines = sparse_routines_for<T, I>();
+        return all_rows(csr.count(), threads, routines_for<T>().tensor_workspace(plan_),
+                        [&](Share share) { return routines.tensor(plan_, input, work, share); });
     }
 
-  private:
-    void add_block(const std::int32_t *row, const FftPlan<T> &transform) {
+private:
+    void add_block(const std::int32_t *row, const FourierTransform<T> *transform) {
         require(row[0] >= 1 && row[1] >= 1 && row[2] >= 0,
                 "TensorSketch: a block has a degree, a size and an offset");
-        const std::size_t degree = std::size_t(row[0]), size = std::size_t(row[1]);
-        const std::size_t offset = std::size_t(row[2]);
-        require(size == transform.length, "TensorSketch: a transform has its block's length");
-        blocks_.push_back({degree, size, offset, &transform, nullptr, nullptr, nullptr});
-        plan_.longest_work = std::max(plan_.longest_work, transform.work);
-        width_ = std::max(width_, offset + size);
+        TensorBlock<T> block{};
+        block.degree = std::size_t(row[0]);
+        block.size = std::size_t(row[1]);
+        block.offset = std::size_t(row[2]);
+        std::size_t numbers = divided_up(block.size, 2);
+        if (block.degree > 1) {
+            require(transform != nullptr && transform->plan().length == block.size,
+                    "TensorSketch: a block has a transform of its length");
+            block.transform = &transform->plan();
+            numbers = block.transform->count;
+        }
+        plan_.longest = std::max(plan_.longest, numbers);
+        width_ = std::max(width_, block.offset + block.size);
+        blocks_.push_back(block);
     }
 
     // Where every block's part of the arrays starts; targets are hashed once for all rows.
@@ -169,9 +153,14 @@ template <class T> class TensorSketch {
             if (shifts)
                 shifts += block.degree * block.size;
             for (std::size_t t = 0; tables && t < block.degree; ++t, tables += plan_.columns)
-                kernels_for<T>().tabulate(
-                    {plan_.columns, block.size, 1, nullptr, block.keys[t], T(1)}, tables);
+                tabulate(block, t, tables);
         }
+    }
+
+    void tabulate(const TensorBlock<T> &block, std::size_t t, std::int32_t *table) const {
+        auto plan = scatter_plan<T>(plan_.columns, block.size, 1, nullptr, 1.0);
+        plan.key = block.keys[t];
+        routines_for<T>().tabulate(plan, table);
     }
 
     ChainRows<T> checked(std::size_t rows, const Vector<T> &row_scale, const Vector<T> &row_shift,
@@ -182,19 +171,13 @@ template <class T> class TensorSketch {
                     out.shape(0) == rows && out.shape(1) >= width_,
                 "TensorSketch: wrong shapes");
         require_apart(block_scales, out);
-        return {input, row_scale.data(), shifts_.empty() ? nullptr : row_shift.data(),
-                block_scales.data(), rows_of<T>(out)};
-    }
-
-    template <class Body>
-    bool run(std::size_t rows, std::size_t threads, const Body &body) const {
-        std::atomic<bool> representable{true};
-        for_rows(rows, threads, kernels_for<T>().tensor_workspace(plan_),
-                 [&](std::size_t begin, std::size_t end, char *workspace) {
-                     if (!body(begin, end, workspace))
-                         representable = false;
-                 });
-        return representable;
+        ChainRows<T> work{};
+        work.input = input;
+        work.row_scale = row_scale.data();
+        work.row_shift = shifts_.empty() ? nullptr : row_shift.data();
+        work.block_scales = block_scales.data();
+        work.output = rows_of<T>(out);
+        return work;
     }
 
     std::vector<Transform> transforms_;
@@ -206,15 +189,12 @@ template <class T> class TensorSketch {
     std::size_t width_ = 0;
 };
 
-template <class T> void bind_tensor_sketch(nb::module_ &m, const char *fft_name, const char *name) {
+template <class T> void bind_type(nb::module_ &m, const char *fft_name, const char *name) {
     nb::class_<FourierTransform<T>>(m, fft_name)
-        .def(nb::init<std::size_t, Vector<std::int32_t>, Matrix<T>, Vector<std::int32_t>, Matrix<T>,
-                      Matrix<T>, Matrix<T>>(),
+        .def(nb::init<std::size_t, Vector<std::int32_t>, Matrix<T>, Vector<std::int32_t>,
+                      Matrix<T>>(),
              nb::kw_only(), "length"_a, "radices"_a.noconvert(), "twiddles"_a.noconvert(),
-             "positions"_a.noconvert(), "roots"_a.noconvert(), "chirp"_a.noconvert(),
-             "chirp_spectrum"_a.noconvert());
-    m.def("convolve", convolve<T>, "A"_a.noconvert(), "B"_a.noconvert(), "transform"_a,
-          "out"_a.noconvert(), "threads"_a);
+             "positions"_a.noconvert(), "roots"_a.noconvert());
     nb::class_<TensorSketch<T>> sketch(m, name);
     sketch
         .def(nb::init<std::size_t, Matrix<std::int32_t>,
@@ -233,3 +213,12 @@ template <class T> void bind_tensor_sketch(nb::module_ &m, const char *fft_name,
     bind_sparse(&TensorSketch<T>::template apply_sparse<std::int32_t>);
     bind_sparse(&TensorSketch<T>::template apply_sparse<std::int64_t>);
 }
+
+} // namespace
+
+void bind_tensor_sketch(nb::module_ &m) {
+    bind_type<float>(m, "FourierTransform32", "TensorSketch32");
+    bind_type<double>(m, "FourierTransform64", "TensorSketch64");
+}
+
+} // namespace powersketch

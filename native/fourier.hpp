@@ -1,7 +1,7 @@
-// Fourier transforms of any length, for one row (E = T) or for W rows at once, lane = row
-// (E = Vec<T>). The order of all sums is that of fourier_steps.py and reference_convolution.py,
-// where the formulas are explained.
-// Included once per instruction set (see kernels.hpp).
+// Fourier transforms of lengths without prime factors above 5, for one row (E = T) or for W rows at
+// once, lane = row (E = Vec<T>). The order of all sums is that of reference/tensor_sketch.py, where
+// the formulas are explained.
+// Included once per instruction set (see routines.hpp).
 
 template <class E> struct Complex {
     E re, im;
@@ -37,7 +37,7 @@ template <bool conjugate, class E, class T> PS_INLINE Complex<E> turned(Complex<
     return {times(a.re, w[0]) - times(a.im, w[1]), times(a.re, w[1]) + times(a.im, w[0])};
 }
 
-// The transform of r numbers in registers; r is a constant wherever it matters.
+// The transform of r numbers in registers; r is a constant once everything is inlined.
 template <class E, class T>
 PS_INLINE void transform_odd(Complex<E> *v, std::size_t r, const T *roots) {
     const std::size_t half = r / 2;
@@ -120,21 +120,18 @@ PS_INLINE void transform_blocks(Complex<E> *data, std::size_t blocks, std::size_
 
 template <bool inverse, class E, class T>
 inline void apply_step(Complex<E> *data, std::size_t blocks, const FftStep<T> &step) {
+    if (step.radix == 2)
+        return transform_blocks<inverse>(data, blocks, 2, step);
+    if (step.radix == 3)
+        return transform_blocks<inverse>(data, blocks, 3, step);
     if (step.radix == 4)
         return transform_blocks<inverse>(data, blocks, 4, step);
-    if constexpr (kRowsIn<E> > 1) { // single rows are few
-        if (step.radix == 2)
-            return transform_blocks<inverse>(data, blocks, 2, step);
-        if (step.radix == 3)
-            return transform_blocks<inverse>(data, blocks, 3, step);
-        if (step.radix == 5)
-            return transform_blocks<inverse>(data, blocks, 5, step);
-    }
-    transform_blocks<inverse>(data, blocks, step.radix, step);
+    transform_blocks<inverse>(data, blocks, 5, step);
 }
 
-// All steps from `first` on, over a block of that step; parts too long for the nearest cache are
-// finished one after the other.
+// All steps from `first` on, in place, over a block of that step; parts too long for the nearest
+// cache are finished one after the other. Frequencies are left at, and taken from, the plan's
+// positions; the inverse gives `count` times as much.
 template <bool inverse, class E, class T>
 inline void apply_steps(const FftPlan<T> &plan, std::size_t first, Complex<E> *data) {
     if (first == plan.step_count)
@@ -157,24 +154,6 @@ inline void apply_steps(const FftPlan<T> &plan, std::size_t first, Complex<E> *d
     }
 }
 
-// In place; frequencies are left at, and taken from, the plan's positions. The inverse gives
-// `count` times as much.
-template <bool inverse, class E, class T>
-inline void transform_complex(const FftPlan<T> &plan, Complex<E> *data) {
-    if (!plan.chirp)
-        return apply_steps<inverse>(plan, 0, data);
-    for (std::size_t j = 0; j < plan.count; ++j)
-        data[j] = turned<inverse>(data[j], plan.chirp + 2 * j);
-    for (std::size_t j = plan.count; j < plan.work; ++j)
-        data[j] = {E{}, E{}};
-    apply_steps<false>(plan, 0, data);
-    for (std::size_t j = 0; j < plan.work; ++j)
-        data[j] = turned<inverse>(data[j], plan.chirp_spectrum + 2 * j);
-    apply_steps<true>(plan, 0, data);
-    for (std::size_t j = 0; j < plan.count; ++j)
-        data[j] = turned<inverse>(data[j], plan.chirp + 2 * j);
-}
-
 template <class E> PS_INLINE E larger(E a, E b) { return a < b ? b : a; }
 template <class E> PS_INLINE E larger(E a, Complex<E> b) {
     return larger(larger(a, larger(b.re, -b.re)), larger(b.im, -b.im));
@@ -194,7 +173,7 @@ template <bool first, class E> struct Product {
                       : Complex<E>{spectrum[0].re * zero, spectrum[0].im * last});
     }
 
-  private:
+private:
     PS_INLINE void keep(std::size_t k, Complex<E> value) {
         spectrum[k] = value;
         largest = larger(largest, value);
@@ -214,12 +193,12 @@ inline E multiply_spectrum(const FftPlan<T> &plan, Complex<E> *data, Complex<E> 
             const E value = values[j]; // read before its place is written
             data[j] = {value, E{}};
         }
-        transform_complex<false>(plan, data);
+        apply_steps<false>(plan, 0, data);
         for (std::size_t k = 0; k <= count / 2; ++k)
             product.put(k, data[positions[k]]);
         return product.largest;
     }
-    transform_complex<false>(plan, data);
+    apply_steps<false>(plan, 0, data);
     const Complex<E> ends = data[positions[0]];
     product.put_ends((ends.re + ends.im) * T(2), (ends.re - ends.im) * T(2));
     for (std::size_t k = 1; k <= count / 2; ++k) {
@@ -247,7 +226,7 @@ inline void rows_of_spectrum(const FftPlan<T> &plan, const Complex<E> *spectrum,
             data[positions[k]] = value;
             data[positions[count - k]] = {value.re, -value.im};
         }
-        transform_complex<true>(plan, data);
+        apply_steps<true>(plan, 0, data);
         E *values = reinterpret_cast<E *>(data);
         for (std::size_t j = 0; j < count; ++j) {
             const E value = data[j].re;
@@ -264,72 +243,5 @@ inline void rows_of_spectrum(const FftPlan<T> &plan, const Complex<E> *spectrum,
         data[positions[count - k]] = {sum.re + other.im, other.re - sum.im};
         data[positions[k]] = {sum.re - other.im, sum.im + other.re};
     }
-    transform_complex<true>(plan, data);
-}
-
-constexpr std::size_t kFftLanes = 65536; // longer rows, W at a time, would take too much memory
-
-template <class T> inline bool fft_in_lanes(const FftPlan<T> &plan, std::size_t rows) {
-    return plan.length <= kFftLanes && worth_lanes<T>(rows);
-}
-template <class T> inline std::size_t fft_bytes(const FftPlan<T> &plan) {
-    const std::size_t element = plan.length <= kFftLanes ? PS_VECTOR_BYTES : sizeof(T);
-    return round_up(2 * plan.work * element) + round_up(2 * plan.count * element);
-}
-
-// Circular convolutions of pairs of rows.
-template <class T>
-inline void load_rows(Rows<const T> rows, std::size_t row, std::size_t, std::size_t length,
-                      T scale, T *target) {
-    for (std::size_t j = 0; j < length; ++j)
-        target[j] = rows.row(row)[j] * scale;
-}
-template <class T>
-inline void load_rows(Rows<const T> rows, std::size_t begin, std::size_t count, std::size_t length,
-                      T scale, Vec<T> *target) {
-    const InputGroup<T> from(rows, begin, count);
-    load_lanes<false>(from.rows, length, ScaledRows<T>{broadcast(scale)}, target, length);
-}
-
-template <class E, class T>
-inline void convolve_group(const FftPlan<T> &plan, Rows<const T> left, Rows<const T> right,
-                           Rows<T> output, std::size_t begin, std::size_t count, Arena arena,
-                           T *spill) {
-    auto *data = arena.take<Complex<E>>(plan.work);
-    auto *spectrum = arena.take<Complex<E>>(plan.count);
-    E *values = reinterpret_cast<E *>(data);
-    const T half = plan.length % 2 ? T(1) : T(0.5);
-    load_rows(left, begin, count, plan.length, half, values);
-    multiply_spectrum<true>(plan, data, spectrum);
-    load_rows(right, begin, count, plan.length, half, values);
-    multiply_spectrum<false>(plan, data, spectrum);
-    T factor[kRowsIn<E>];
-    for (T &value : factor)
-        value = T(1);
-    rows_of_spectrum(plan, spectrum, from_rows<E>(factor), data);
-    for (T &value : factor)
-        value = T(1.0 / double(plan.length));
-    const OutputBlock block{0, 0, std::int32_t(plan.length), 0};
-    store_block(values, factor, block, output, begin, count, spill);
-}
-
-template <class T> std::size_t convolve_workspace(const FftPlan<T> &plan) {
-    return fft_bytes(plan) + round_up(plan.length * sizeof(T));
-}
-
-template <class T>
-void convolve_rows(const FftPlan<T> &plan, Rows<const T> left, Rows<const T> right, Rows<T> output,
-                   std::size_t begin, std::size_t end, char *workspace) {
-    Arena arena{workspace};
-    T *spill = arena.take<T>(plan.length);
-    for (std::size_t i = begin; i < end;) {
-        const std::size_t left_over = end - i < kLanes<T> ? end - i : kLanes<T>;
-        const bool lanes = fft_in_lanes(plan, left_over);
-        const std::size_t count = lanes ? left_over : 1;
-        if (lanes)
-            convolve_group<Vec<T>>(plan, left, right, output, i, count, arena, spill);
-        else
-            convolve_group<T>(plan, left, right, output, i, count, arena, spill);
-        i += count;
-    }
+    apply_steps<true>(plan, 0, data);
 }
