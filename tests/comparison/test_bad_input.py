@@ -64,7 +64,7 @@ def test_a_method_for_other_kernels_names_those_that_can() -> None:
 
 
 def test_too_little_memory_for_the_exact_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersketch.comparison.pilot.available_memory", lambda: 32 * 2**10)
+    monkeypatch.setattr("powersketch.comparison.run.available_memory", lambda: 32 * 2**10)
     with pytest.raises(MemoryError, match=r"50 measured rows.*78.1 KiB, and 32 KiB.*at most 64"):
         compare(unit_rows(100), Gaussian(), components=[4])
     assert compare(unit_rows(100), Gaussian(), components=[4], seeds=1, pilot_rows=64).complete

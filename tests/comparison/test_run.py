@@ -24,7 +24,7 @@ OBSERVED = ("fit_seconds", "transform_seconds", "transform_bytes", "memory_bytes
 def without_times(comparison: Comparison) -> dict[str, Any]:
     """Return all figures that do not depend on what else the machine and Python do."""
     figures = comparison.to_dict()
-    del figures["exact"]["seconds"]
+    del figures["exact"]["seconds"], figures["date"]
     for found in figures["measurements"]:
         for name in OBSERVED:
             del found[name]
