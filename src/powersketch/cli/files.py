@@ -1,26 +1,28 @@
-"""Rows of numbers in files of many formats."""
+"""Files of a command: the one format of many that rows are read from, and outputs that may be written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from powersketch.arrays import Rows
+from powersketch.arrays import Rows, slices
 from powersketch.cli.array_files import read_archive, read_array
-from powersketch.cli.columns import label, target_column
-from powersketch.cli.matrix_market_files import read_matrix_market
-from powersketch.cli.parquet_files import read_parquet
-from powersketch.cli.svmlight_files import read_svmlight
-from powersketch.cli.text_files import read_text
+from powersketch.cli.cells import column_label, target_column
+from powersketch.cli.sparse_text import read_matrix_market, read_svmlight
+from powersketch.cli.tables import read_parquet, read_text
 from powersketch.exceptions import InputError
 from powersketch.parameters import refuse_unless_default
 
 _CHECKED_AT_ONCE = 2**20
+_STANDARD_STREAMS = (1, 2)  # standard output and standard error
 
 
 def read_rows(path: Path, target: str | None = None, header: bool | None = None) -> Rows:
@@ -137,7 +139,7 @@ def _check_matrix(path: Path, rows: Any) -> None:
     if place is not None:
         row, column = place
         raise InputError(
-            f"{path.name}, row {row + 1}, {label(None, column)}: NaN or infinity is not finite; "
+            f"{path.name}, row {row + 1}, {column_label(None, column)}: NaN or infinity is not finite; "
             "remove the row, or fill the entry."
         )
 
@@ -148,14 +150,13 @@ def _first_not_finite(rows: Any) -> tuple[int, int] | None:
         entries = rows.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data))
         return (int(entries.row[bad[0]]), int(entries.col[bad[0]])) if bad.size else None
-    step = max(1, _CHECKED_AT_ONCE // rows.shape[1])
-    for start in range(0, rows.shape[0], step):
+    for block in slices(rows.shape[0], max(1, _CHECKED_AT_ONCE // rows.shape[1])):
         with np.errstate(over="ignore"):
             # Numbers that are too large for float64 will be infinite, too.
-            part = rows[start : start + step].astype(np.float64, copy=False)
+            part = rows[block].astype(np.float64, copy=False)
         places = np.argwhere(~np.isfinite(part))
         if places.size:
-            return start + int(places[0, 0]), int(places[0, 1])
+            return block.start + int(places[0, 0]), int(places[0, 1])
     return None
 
 
@@ -172,3 +173,70 @@ _READERS: dict[str, Callable[[Path, str | None], Rows]] = {
     ".mtx": _matrix(read_matrix_market),
     ".parquet": _read_parquet,
 }
+
+
+def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
+    """Refuse outputs that cannot be written, or would overwrite an input or another output.
+
+    Every command calls it before any work. Files are the same whichever way leads to them: by
+    links, by relative paths, or by other capitals where the file system does not tell them apart.
+    """
+    wanted = [path for path in outputs if path is not None]
+    for output in wanted:
+        _check_writable(output)
+        for given in inputs:
+            if _same_file(given, output):
+                raise InputError(
+                    f"{output} is the file that is read, {given}; choose another name for the "
+                    "output."
+                )
+    for one, other in combinations(wanted, 2):
+        if _same_file(one, other):
+            raise InputError(
+                f"{one} and {other} are the same file; choose a name of its own for every output."
+            )
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{path} is a device or a pipe; give the name of a file, which can be replaced."
+        )
+    if any(_is_printed_to(path, descriptor) for descriptor in _STANDARD_STREAMS):
+        raise InputError(
+            f"{path} is where the command prints its table and its messages; choose another name "
+            "for the output."
+        )
+    # A link stays, and what it leads to is replaced.
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(
+            f"nothing can be written to {path.parent}, where {path.name} is to be; choose a folder "
+            "that exists and that is yours."
+        )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"{path} is protected against writing; choose another name.")
+
+
+def _is_printed_to(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except OSError:
+        return False  # There is no such file yet, or the stream is closed.
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    if one.exists() or other.exists():
+        return False
+    # Of files that are not there yet, no system tells whether their names are one.
+    first, second = (Path(os.path.realpath(path)) for path in (one, other))
+    same_folder = first.parent == second.parent or first.parent.samefile(second.parent)
+    return same_folder and _folded(first.name) == _folded(second.name)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -12,14 +13,29 @@ from typing import Annotated
 import typer
 
 from powersketch import __version__
+from powersketch.cli import DEBUG, Debug
 from powersketch.cli.compare_command import compare_command
-from powersketch.cli.options import DEBUG, Debug
-from powersketch.cli.plain_signs import PLAIN_SIGNS
 from powersketch.exceptions import InputError, InputTypeError
 
 _INTERNAL_ERROR = 1
 _BAD_INPUT = 2
 _INTERRUPTED = 130
+
+_PLAIN_SIGNS = "powersketch-plain-signs"
+# For terminals that know few signs, chosen so that numbers stay what they are.
+_SIGNS = {
+    "±": "+/-",
+    "×": "x",
+    "·": "*",
+    "−": "-",
+    "–": "-",
+    "…": "...",
+    "µ": "u",
+    "∞": "inf",
+    "’": "'",
+    "\u00a0": " ",
+}
+_SUPERSCRIPTS = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
 
 app = typer.Typer(
     name="powersketch",
@@ -68,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that does not know a sign of the table shall see another one.
-            stream.reconfigure(errors=PLAIN_SIGNS)
+            stream.reconfigure(errors=_PLAIN_SIGNS)
     try:
         code = app(args=given, prog_name="powersketch", standalone_mode=False)
         sys.stdout.flush()
@@ -105,3 +121,30 @@ def _failed(error: Exception) -> int:
 
 def _write_error(text: str) -> None:
     sys.stderr.write(f"{' '.join(text.split())}\n")
+
+
+def plain_text(text: str) -> str:
+    """Return the text in ASCII; what has no likeness there becomes a question mark.
+
+    Examples
+    --------
+    >>> from powersketch.cli.main import plain_text
+    >>> plain_text("1.5 × 10⁻⁷ ± 2 × 10⁻⁸")
+    '1.5 x 10^-7 +/- 2 x 10^-8'
+    """
+    parts = []
+    for before, sign in zip(" " + text, text, strict=False):
+        if sign in _SUPERSCRIPTS:
+            parts.append("^" * (before not in _SUPERSCRIPTS) + _SUPERSCRIPTS[sign])
+        else:
+            parts.append(sign if sign.isascii() else _SIGNS.get(sign, "?"))
+    return "".join(parts)
+
+
+def _replace_signs(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return plain_text(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_PLAIN_SIGNS, _replace_signs)
