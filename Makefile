@@ -39,7 +39,8 @@ help:
 	@echo "make lint    run the linters, the type checker and the layer contract only"
 	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
 	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
-	@echo "make bench   build, then measure against other libraries and the machine's limits"
+	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
+	@echo "make readme  write the measured figures into README.md"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
 
@@ -89,7 +90,7 @@ hostile: $(VENV)/.installed
 	$(BIN)/python -m tests.hostile.fuzz_readers --count 105000
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks $(PART)
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
-from report import RESULTS
+
+from benchmarks.report import PICTURES
 
 Curve = Mapping[int, float]
 """Error by number of features."""
@@ -97,8 +98,8 @@ def _written(name: str, title: str, figure: Figure) -> str:
         ncols=min(len(labelled), round(figure.get_figwidth() / INCHES_OF_LABEL)),
         frameon=False,
     )
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    figure.savefig(RESULTS / f"{name}.png", dpi=150)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(PICTURES / f"{name}.png", dpi=150)
     plt.close(figure)
     return f"{name}.png"
 

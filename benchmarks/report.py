@@ -1,6 +1,9 @@
-"""Tables of measured figures with their bars: on the terminal, as Markdown and as JSON."""
+"""Tables of measured figures with their bars, on the terminal and as JSON."""
 
+import json
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +14,8 @@ from rich.console import Console
 from rich.table import Table as TerminalTable
 
 Cell = str | int | float
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).with_name("results.json")
+PICTURES = Path(__file__).with_name("results")
 
 
 @dataclass(frozen=True)
@@ -96,14 +100,6 @@ def print_table(console: Console, table: Table) -> None:
     console.print(shown)
 
 
-def markdown(table: Table) -> str:
-    header = table.header
-    lines = [header, ["---"] * len(header), *table.lines()]
-    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    picture = f"\n![{table.title}]({table.figure})\n" if table.figure else ""
-    return f"## {table.title}\n\n{table.note}\n\n{body}\n{picture}"
-
-
 def closing_sentence(tables: Sequence[Table]) -> str:
     rows = [(table, row) for table in tables for row in table.rows]
     total = sum(len(row.bars) for _, row in rows)
@@ -115,6 +111,17 @@ def closing_sentence(tables: Sequence[Table]) -> str:
     ]
     sentence = f"{total - len(failed)} of {total} bars hold."
     return f"{sentence} Not held: {'; '.join(failed)}." if failed else sentence
+
+
+def from_fresh_process(module: str, *arguments: object) -> dict[str, float]:
+    """Run a module in a new interpreter and return the figures it prints."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def print_figures(figures: dict[str, float]) -> None:
+    """Print what :func:`from_fresh_process` reads."""
+    print(json.dumps(figures))
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -1,10 +1,12 @@
-"""Times calls in turn, so that what disturbs the machine disturbs all that is compared."""
+"""Times short calls in turn, so that what disturbs one disturbs all, and single long calls."""
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
+
+Result = TypeVar("Result")
 
 _TURN_SECONDS = 0.15
 
@@ -34,3 +36,21 @@ def _best_of_turn(call: Callable[[], Any]) -> float:
         best = min(best, stop - start)
         if stop > turn_end:
             return best
+
+
+def timed(call: Callable[[], Result]) -> tuple[Result, float]:
+    """Return what the call returns, and its seconds."""
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+def shortest(call: Callable[[], Result], *, rounds: int) -> tuple[Result, float]:
+    """Return the last result and the shortest time of a few calls."""
+    result, best = timed(call)
+    for _ in range(rounds - 1):
+        # Results are let go before the next call, which may use their memory.
+        del result
+        result, seconds = timed(call)
+        best = min(best, seconds)
+    return result, best

@@ -38,7 +38,7 @@ KERNEL = Polynomial(2)
         ({"memory_budget": 0}, ValueError, "memory_budget=0"),
         ({"n_jobs": 0}, ValueError, "n_jobs=0"),
         ({"random_state": -1}, ValueError, "random_state"),
-        ({"kernel": "linear"}, ValueError, "kernel='linear' is unknown; use one of 'polynomial'"),
+        ({"kernel": "matern"}, ValueError, "kernel='matern' is unknown; use one of 'linear'"),
         ({"kernel": lambda x, y: 1.0}, TypeError, "allowed are the kernels of powersketch.kernels"),
         ({"X": np.full((9, 2), np.nan)}, ValueError, "NaN"),
         ({"X": np.full((9, 2), np.inf)}, ValueError, "infinity"),

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from powersketch.feature_maps.layered import LayeredMap, Network, SizedMap, TangentLayer
 from powersketch.kernels import NeuralTangent, kappa_0, kappa_1
-from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT
 from tests.feature_maps.maps import each_float, squared_lengths, uncentred, unit_rows
@@ -27,10 +26,6 @@ class MatrixMap:
     matrix: Array
 
     name: ClassVar[str] = "matrix"
-
-    def bind(self, rows: RowFormat) -> MatrixMap:
-        del rows
-        return self
 
     def write(self, X: Any, out: Any, threads: int) -> None:
         del threads
@@ -62,7 +57,7 @@ def with_constant(rows: Array, bias: float) -> Array:
 
 def written(row_map: LayeredMap, X: Array, size: int) -> Array:
     Z = np.full((len(X), size), np.nan, dtype=X.dtype)
-    row_map.bind(RowFormat(X.dtype, X.shape[1], False)).write(X, Z, 1)
+    row_map.write(X, Z, 1)
     return Z
 
 
@@ -159,10 +154,6 @@ class ExactMap:
         eigenvalues, vectors = np.linalg.eigh(K)
         features = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
         return SizedMap(cls(rows, features), len(K))
-
-    def bind(self, rows: RowFormat) -> ExactMap:
-        del rows
-        return self
 
     def write(self, X: Any, out: Any, threads: int) -> None:
         del threads

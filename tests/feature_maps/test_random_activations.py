@@ -17,7 +17,6 @@ from powersketch.feature_maps.random_activations import (
     augmented,
 )
 from powersketch.kernels import ArcCosine, NeuralTangent
-from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from tests.feature_maps.maps import each_float, uncentred
 
@@ -32,7 +31,7 @@ each_output = pytest.mark.parametrize("train_output", [True, False])
 
 def written(row_map: Any, X: Any, size: int) -> Array:
     Z = np.full((X.shape[0], size), np.nan, dtype=X.dtype)
-    row_map.bind(RowFormat(X.dtype, X.shape[1], sp.issparse(X))).write(X, Z, 1)
+    row_map.write(X, Z, 1)
     return Z
 
 

@@ -197,7 +197,7 @@ def test_cholesky_needs_the_matrix() -> None:
         ({"callback": 3}, TypeError, "callback=3"),
         ({"n_jobs": 0}, ValueError, "n_jobs=0"),
         ({"random_state": "x"}, TypeError, "random_state='x'"),
-        ({"kernel": "rbf"}, TypeError, "kernel='rbf'"),
+        ({"kernel": "matern"}, ValueError, "kernel='matern'"),
         ({"y": targets(59)}, ValueError, r"shape \(59,\)"),
         ({"y": np.empty((60, 0))}, ValueError, r"shape \(60, 0\)"),
         ({"y": np.ones((60, 1, 1))}, ValueError, r"shape \(60, 1, 1\)"),

@@ -26,7 +26,7 @@ KERNELS = [
     NeuralTangent(weight_variance=1.5, bias_variance=0.1),
     DotProduct("cosh"),
     DotProduct([1.0, 0.0, 2.0]),
-    DotProduct(DotProduct("exp").series()),
+    DotProduct(DotProduct("exp").power_series()),
 ]
 
 

@@ -292,7 +292,7 @@ def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> 
         ({"n_components": 1.5}, TypeError, "n_components=1.5"),
         ({"alpha": -1.0}, ValueError, "alpha=-1"),
         ({"alpha": np.nan}, ValueError, "alpha=nan"),
-        ({"kernel": "rbf"}, TypeError, "kernel='rbf'"),
+        ({"kernel": "matern"}, ValueError, "kernel='matern'"),
         ({"n_jobs": 0}, ValueError, "n_jobs=0"),
         ({"random_state": -1}, ValueError, "random_state=-1"),
         ({"X": [[np.nan]]}, ValueError, "NaN"),

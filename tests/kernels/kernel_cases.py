@@ -17,6 +17,7 @@ from powersketch.kernels import (
     DotProduct,
     Gaussian,
     Kernel,
+    Linear,
     NeuralTangent,
     Polynomial,
 )
@@ -26,6 +27,7 @@ KERNELS: list[Kernel] = [
     Polynomial(degree=7, gamma=0.1, coef0=0.3),
     DotProduct(),
     DotProduct([0.5, 0.0, 2.0, 1.0]),
+    Linear(),
     Gaussian(),
     ArcCosine(order=0),
     ArcCosine(order=2),

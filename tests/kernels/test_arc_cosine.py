@@ -221,9 +221,9 @@ class TestProfile:
     def test_series_evaluates_to_it(self, order: int, depth: int) -> None:
         cosines = np.linspace(-0.9, 0.9, 13)
         kernel = ArcCosine(order, depth)
-        value = kernel.series().value(cosines)
+        value = kernel.power_series().value(cosines)
         np.testing.assert_allclose(value, kernel.profile(cosines), rtol=1e-10)
-        coefficients = kernel.series().coefficients(400)
+        coefficients = kernel.power_series().coefficients(400)
         evaluated = np.polynomial.polynomial.polyval(cosines, coefficients)
         np.testing.assert_allclose(evaluated, kernel.profile(cosines), rtol=1e-10)
 

@@ -69,7 +69,9 @@ class TestMatrix:
 
     def test_coefficients_of_a_polynomial_kernel(self) -> None:
         X, polynomial = points(10, norm=3.0), Polynomial(degree=5, gamma=0.5, coef0=1.0)
-        np.testing.assert_allclose(DotProduct(polynomial.series())(X), polynomial(X), rtol=1e-12)
+        np.testing.assert_allclose(
+            DotProduct(polynomial.power_series())(X), polynomial(X), rtol=1e-12
+        )
 
     def test_callables_see_real_numbers_only(self) -> None:
         kernel = DotProduct(np.vectorize(math.exp))
@@ -122,24 +124,26 @@ class TestDisk:
 
 class TestSeries:
     def test_of_a_name_and_of_coefficients(self) -> None:
-        assert DotProduct("inverse").series().radius == 1.0
-        np.testing.assert_array_equal(DotProduct([1.0, 2.0]).series().coefficients(1), [1.0, 2.0])
+        assert DotProduct("inverse").power_series().radius == 1.0
+        np.testing.assert_array_equal(
+            DotProduct([1.0, 2.0]).power_series().coefficients(1), [1.0, 2.0]
+        )
         given_series = CoefficientSeries([1.0])
-        assert DotProduct(given_series).series() is given_series
+        assert DotProduct(given_series).power_series() is given_series
 
     def test_of_a_callable_for_a_radius(self) -> None:
-        series = DotProduct(np.exp).series(radius=5.0)
+        series = DotProduct(np.exp).power_series(radius=5.0)
         assert series.radius == 5.0
         np.testing.assert_allclose(series.coefficients(2), [1.0, 1.0, 0.5], rtol=1e-10)
 
     def test_of_a_callable_that_is_not_positive_definite(self) -> None:
         kernel = DotProduct(np.cos)
         with pytest.raises(ValueError, match=r"coefficient 2 of cos is -0\.5"):
-            kernel.series()
+            kernel.power_series()
 
     def test_sums_to_the_kernel(self) -> None:
         X, kernel = points(10), DotProduct("log")
-        coefficients = kernel.series().coefficients(300)
+        coefficients = kernel.power_series().coefficients(300)
         summed = np.polynomial.polynomial.polyval(X @ X.T, coefficients)
         np.testing.assert_allclose(summed, kernel(X), rtol=1e-12)
 
@@ -159,7 +163,7 @@ class TestParameters:
             DotProduct(function)
 
     def test_representation(self) -> None:
-        assert repr(DotProduct("log")) == "DotProduct(function='log', gamma=1.0)"
+        assert repr(DotProduct("log")) == "DotProduct(series='log', gamma=1.0)"
 
 
 def test_masked_coefficients_are_refused() -> None:

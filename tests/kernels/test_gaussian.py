@@ -90,10 +90,12 @@ class TestSeries:
     def test_evaluates_to_the_kernel(self) -> None:
         kernel, X, Y = Gaussian(gamma=0.7), points(9), points(8, seed=1)
         outer = np.exp(-0.7 * np.add.outer((X**2).sum(axis=1), (Y**2).sum(axis=1)))
-        np.testing.assert_allclose(outer * kernel.series().value(X @ Y.T), kernel(X, Y), rtol=1e-12)
+        np.testing.assert_allclose(
+            outer * kernel.power_series().value(X @ Y.T), kernel(X, Y), rtol=1e-12
+        )
 
     def test_coefficients(self) -> None:
-        coefficients = Gaussian(gamma=1.5).series().coefficients(4)
+        coefficients = Gaussian(gamma=1.5).power_series().coefficients(4)
         np.testing.assert_allclose(coefficients, [1.0, 3.0, 4.5, 4.5, 3.375], rtol=1e-15)
 
 
@@ -111,7 +113,7 @@ class TestParameters:
             (-1.0, ValueError, "gamma=-1.0 .* above 0"),
             (np.nan, ValueError, "gamma=nan .* finite"),
             (np.inf, ValueError, "gamma=inf .* finite"),
-            ("scale", TypeError, "gamma='scale' is a str"),
+            ("auto", ValueError, "gamma='auto' is unknown"),
             (None, TypeError, "gamma=None is a NoneType"),
             (1j, TypeError, "gamma=1j is a complex"),
             (True, TypeError, "gamma=True is a bool"),

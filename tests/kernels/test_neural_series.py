@@ -357,7 +357,7 @@ class TestValues:
         cosines = np.linspace(-1.0, 1.0, 41)
         kernel = ArcCosine(order=order, depth=depth)
         np.testing.assert_allclose(
-            kernel.series().value(cosines), kernel.profile(cosines), rtol=1e-12
+            kernel.power_series().value(cosines), kernel.profile(cosines), rtol=1e-12
         )
 
     @pytest.mark.parametrize("train_output", [True, False])
@@ -369,7 +369,7 @@ class TestValues:
         kernel = NeuralTangent(3, train_output, weight, bias)
         cosines = np.linspace(-1.0, 1.0, 41)
         np.testing.assert_allclose(
-            kernel.series(squared_norm).value(cosines),
+            kernel.power_series(squared_norm).value(cosines),
             kernel.profile(cosines, squared_norm),
             rtol=1e-12,
             atol=1e-14,

@@ -166,7 +166,7 @@ class TestProfile:
     def test_series_evaluates_to_it(self, kernel: NeuralTangent, squared_norm: float) -> None:
         cosines = np.linspace(-0.9, 0.9, 13)
         profile = kernel.profile(cosines, squared_norm)
-        series = kernel.series(squared_norm)
+        series = kernel.power_series(squared_norm)
         np.testing.assert_allclose(series.value(cosines), profile, rtol=1e-9, atol=1e-12)
         evaluated = np.polynomial.polynomial.polyval(cosines, series.coefficients(400))
         np.testing.assert_allclose(evaluated, profile, rtol=1e-9, atol=1e-12)
@@ -183,7 +183,7 @@ class TestProfile:
             assert abs(kernel.profile(cosine, squared_norm)) <= peak * (1.0 + 1e-12)
 
     def test_refused_squared_norm(self) -> None:
-        for call in (NeuralTangent().series, lambda s: NeuralTangent().profile(0.5, s)):
+        for call in (NeuralTangent().power_series, lambda s: NeuralTangent().profile(0.5, s)):
             with pytest.raises(ValueError, match=r"squared_norm=-1.0 .* above 0"):
                 call(-1.0)
 

@@ -17,10 +17,10 @@ from powersketch.kernels.series import (
     CoefficientSeries,
     PowerSeries,
     arc_cosine_series,
+    as_power_series,
     callable_series,
     exponential_series,
     neural_tangent_series,
-    power_series,
 )
 
 SERIES: list[PowerSeries] = [
@@ -291,26 +291,26 @@ class TestCoefficientSeries:
 class TestPowerSeries:
     def test_a_series_is_passed_through(self) -> None:
         series = CoefficientSeries([1.0])
-        assert power_series(series) is series
+        assert as_power_series(series) is series
 
     def test_names(self) -> None:
         for name, series in NAMED_SERIES.items():
-            assert power_series(name) is series
+            assert as_power_series(name) is series
 
     @pytest.mark.parametrize("coefficients", [[1, 2], (1.0, 2.0), np.array([1.0, 2.0])])
     def test_coefficients(self, coefficients: Any) -> None:
-        np.testing.assert_array_equal(power_series(coefficients).coefficients(1), [1.0, 2.0])
+        np.testing.assert_array_equal(as_power_series(coefficients).coefficients(1), [1.0, 2.0])
 
     def test_callables_take_the_radius(self) -> None:
-        series = power_series(np.exp, radius=3.0)
+        series = as_power_series(np.exp, radius=3.0)
         assert series.radius == 3.0
         np.testing.assert_allclose(series.coefficients(3), [1.0, 1.0, 1 / 2, 1 / 6], rtol=1e-13)
 
     def test_unknown_name(self) -> None:
         with pytest.raises(ValueError, match=r"series='tan' is unknown; .*'exp', 'cosh'.*callable"):
-            power_series("tan")
+            as_power_series("tan")
 
     @pytest.mark.parametrize("wrong", [None, 3.0, {"exp": 1}])
     def test_anything_else(self, wrong: Any) -> None:
         with pytest.raises(TypeError, match=r"is a .*; allowed are the names .*PowerSeries"):
-            power_series(wrong)
+            as_power_series(wrong)

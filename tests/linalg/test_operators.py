@@ -204,7 +204,7 @@ def test_no_panel_takes_long() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"kernel": "gaussian"}, TypeError, r"kernel='gaussian' is a str.*powersketch\.kernels"),
+        ({"kernel": "matern"}, ValueError, "kernel='matern' is unknown"),
         ({"alpha": -1.0}, ValueError, r"alpha=-1\.0 is out of range.*at least 0"),
         ({"alpha": np.nan}, ValueError, "alpha=nan"),
         ({"memory_budget": -1}, ValueError, "memory_budget=-1.*bytes"),

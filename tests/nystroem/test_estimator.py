@@ -365,8 +365,8 @@ class TestInput:
 
 
 REFUSED: list[tuple[str, Any, type[Exception], str]] = [
-    ("kernel", "rbf", TypeError, r"kernel='rbf' is a str; .* Gaussian\(gamma=1.0\)"),
-    ("kernel", np.dot, TypeError, "powersketch.kernels and None"),
+    ("kernel", "matern", ValueError, "kernel='matern' is unknown; use one of 'linear'"),
+    ("kernel", np.dot, TypeError, "allowed are the kernels of powersketch.kernels"),
     ("n_components", 0, ValueError, "n_components=0 is out of range; .* at least 1"),
     ("n_components", 2.0, TypeError, "n_components=2.0 is a float"),
     ("n_components", True, TypeError, "n_components=True is a bool"),

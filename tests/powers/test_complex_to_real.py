@@ -6,6 +6,7 @@ choice of the seeds: how often a correct sketch would fail.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from functools import cache
@@ -17,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch.arrays import Rows
-from powersketch.powers import POWER_METHODS, ComplexToReal, RowFormat, Slice
+from powersketch.powers import POWER_METHODS, ComplexToReal, Slice
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES
 
@@ -64,14 +65,14 @@ def features(
     row_shift: Vector | None = None,
     threads: int = 1,
 ) -> NDArray[Any]:
-    """Bind, apply, and insist that everything fits."""
-    bound = sketch.bind(RowFormat(X.dtype, X.shape[1], sp.issparse(X)), direction)
+    """All features of the rows, which have to fit their dtype."""
+    sketch = dataclasses.replace(sketch, direction=direction)
     rows, blocks = X.shape[0], sketch.blocks
     width = max(block.output.offset + block.output.size for block in blocks)
     out = np.full((rows, width), np.nan, dtype=X.dtype)
     row_scale = np.ones(rows) if row_scale is None else row_scale
     block_scales = np.ones((rows, len(blocks))) if block_scales is None else block_scales
-    assert bound.apply(X, row_scale, row_shift, block_scales, out, threads)
+    assert sketch.write(X, row_scale, row_shift, block_scales, out, threads)
     return out
 
 
@@ -251,11 +252,10 @@ class TestRange:
 
     def test_what_overflows_is_refused(self) -> None:
         sketch, X = draw({2: Slice(0, 8, 0)}), points(3, COLUMNS, np.float32)
-        bound = sketch.bind(RowFormat(X.dtype, COLUMNS, sparse=False), None)
         out = np.empty((3, 8), dtype=np.float32)
         for scale, fits in ((1e30, True), (1e39, False), (math.inf, False)):
             scales = np.array([[1.0], [scale], [1.0]])
-            assert bound.apply(X, np.ones(3), None, scales, out, 1) is fits
+            assert sketch.write(X, np.ones(3), None, scales, out, 1) is fits
             assert np.isfinite(out).all() or not fits
 
     def test_literal_features_of_high_degree_are_tracked(self) -> None:

@@ -6,6 +6,7 @@ choice of the seeds: how often a correct sketch would fail.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch.arrays import Rows
-from powersketch.powers import PowerSketch, RowFormat, Slice, algorithm_1
+from powersketch.powers import PowerSketch, Slice, algorithm_1
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, PAIR_SKETCHES, SRHT, BaseSketch, TensorSRHT
 
@@ -86,13 +87,13 @@ def features(
     row_shift: NDArray[np.float64] | None = None,
     threads: int = 1,
 ) -> NDArray[Any]:
-    """Bind, apply, and insist that everything fits."""
-    bound = sketch.bind(RowFormat(X.dtype, X.shape[1], sp.issparse(X)), direction)
+    """All features of the rows, which have to fit their dtype."""
+    sketch = dataclasses.replace(sketch, direction=direction)
     outputs, rows = sketch.program.outputs, X.shape[0]
     out = np.zeros((rows, int((outputs[:, 2] + outputs[:, 3]).max())), dtype=X.dtype)
     row_scale = np.ones(rows) if row_scale is None else row_scale
     block_scales = np.ones((rows, len(outputs))) if block_scales is None else block_scales
-    assert bound.apply(X, row_scale, row_shift, block_scales, out, threads)
+    assert sketch.write(X, row_scale, row_shift, block_scales, out, threads)
     return out
 
 
@@ -240,9 +241,8 @@ class TestLiteralChain:
         answers = []
         for seed in range(20):
             sketch = draw({1024: Slice(0, internal, 0)}, internal=internal, seed=seed)
-            bound = sketch.bind(RowFormat(X.dtype, COLUMNS, sparse=False), None)
             out = np.empty((9, internal), dtype=dtype)
-            answers.append(bound.apply(X, ones[:, 0], None, ones, out, 1))
+            answers.append(sketch.write(X, ones[:, 0], None, ones, out, 1))
             assert np.isfinite(out).all() or not answers[-1]
         assert any(answers)
         assert not all(answers)

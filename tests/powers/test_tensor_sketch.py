@@ -6,6 +6,7 @@ choice of the seeds: how often a correct sketch would fail.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from itertools import product
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 from powersketch.arrays import Rows
-from powersketch.powers import RowFormat, Slice, TensorSketchPowers
+from powersketch.powers import Slice, TensorSketchPowers
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import TensorSketchSpec, make_tensor_sketch
 from powersketch.sketches.scatter import hashed_table
@@ -61,13 +62,13 @@ def features(
     row_shift: NDArray[np.float64] | None = None,
     threads: int = 1,
 ) -> NDArray[Any]:
-    """Bind, apply, and insist that everything fits."""
-    bound = sketch.bind(RowFormat(X.dtype, X.shape[1], sp.issparse(X)), direction)
+    """All features of the rows, which have to fit their dtype."""
+    sketch = dataclasses.replace(sketch, direction=direction)
     rows, width = X.shape[0], max(cut.offset + cut.size for cut in sketch.outputs.values())
     out = np.zeros((rows, width), dtype=X.dtype)
     row_scale = np.ones(rows) if row_scale is None else row_scale
     block_scales = np.ones((rows, len(sketch.degrees))) if block_scales is None else block_scales
-    assert bound.apply(X, row_scale, row_shift, block_scales, out, threads)
+    assert sketch.write(X, row_scale, row_shift, block_scales, out, threads)
     return out
 
 
@@ -180,11 +181,11 @@ class TestLinearSketch:
 
     def test_overflow_is_told(self) -> None:
         X, ones = points(9, COLUMNS, np.float32), np.ones(9)
-        bound = single(4).bind(RowFormat(X.dtype, COLUMNS, sparse=False), None)
+        sketch = single(4)
         out = np.empty((9, SIZE), dtype=np.float32)
-        assert bound.apply(X, ones, None, np.full((9, 1), 1e36), out, 1)
+        assert sketch.write(X, ones, None, np.full((9, 1), 1e36), out, 1)
         assert np.isfinite(out).all()
-        assert not bound.apply(X, ones, None, np.full((9, 1), 1e39), out, 1)
+        assert not sketch.write(X, ones, None, np.full((9, 1), 1e39), out, 1)
 
 
 PAIR = points(2, 8) + 0.1
@@ -296,8 +297,8 @@ class TestBlocks:
 
     def test_other_columns_are_left_alone(self) -> None:
         X, out = points(3, COLUMNS), np.full((3, 20), 7.0)
-        bound = draw({3: Slice(4, 8, 6)}).bind(RowFormat(X.dtype, COLUMNS, sparse=False), None)
-        assert bound.apply(X, np.ones(3), None, np.ones((3, 1)), out, 1)
+        sketch = draw({3: Slice(4, 8, 6)})
+        assert sketch.write(X, np.ones(3), None, np.ones((3, 1)), out, 1)
         assert (out[:, :6] == 7.0).all()
         assert (out[:, 14:] == 7.0).all()
         assert not (out[:, 6:14] == 7.0).any()

@@ -6,6 +6,7 @@ choice of the seeds: how often a correct sketch would fail.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from powersketch import _native
 from powersketch.arrays import Rows
-from powersketch.powers import POWER_METHODS, RowFormat, Slice, TreeSketch, tree
+from powersketch.powers import POWER_METHODS, Slice, TreeSketch, tree
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, PairSketch
 
@@ -103,10 +104,10 @@ def features(
     """All features of the rows; by default each block is multiplied by one, or has norm one."""
     rows, outputs = X.shape[0], sketch.outputs.values()
     out = np.full((rows, max(cut.offset + cut.size for cut in outputs)), np.nan, dtype=X.dtype)
-    bound = sketch.bind(RowFormat(X.dtype, X.shape[1], sp.issparse(X)), direction)
+    sketch = dataclasses.replace(sketch, direction=direction)
     row_scale = np.ones(rows) if row_scale is None else row_scale
     block_scales = np.ones((rows, len(outputs))) if block_scales is None else block_scales
-    assert bound.apply(X, row_scale, row_shift, block_scales, out, threads)
+    assert sketch.write(X, row_scale, row_shift, block_scales, out, threads)
     return out
 
 
@@ -360,9 +361,8 @@ class TestLiteral:
         """Small sketches of high degree explode; the tree then says so."""
         X, ones = points(3, COLUMNS, dtype), np.ones((3, 1))
         sketch = draw_one(1000, internal, internal=internal)
-        bound = sketch.bind(RowFormat(X.dtype, COLUMNS, sparse=False), None)
         out = np.empty((3, internal), dtype=dtype)
-        answer = bound.apply(X, ones[:, 0], None, ones, out, 1)
+        answer = sketch.write(X, ones[:, 0], None, ones, out, 1)
         assert np.isfinite(out).all() or not answer
 
     @dtypes
@@ -370,13 +370,12 @@ class TestLiteral:
     @pytest.mark.parametrize("degree", [1, 3])
     def test_overflow_is_told(self, dtype: Any, preserve_norms: bool, degree: int) -> None:
         sketch = draw_one(degree, preserve_norms=preserve_norms)
-        bound = sketch.bind(RowFormat(np.dtype(dtype), COLUMNS, sparse=False), None)
         X, out = points(3, COLUMNS, dtype), np.empty((3, INTERNAL), dtype=dtype)
         scales = np.ones((3, 1))
         for factor, fits in ((0.001, True), (1000.0, False)):
             with np.errstate(over="ignore"):
                 scales[1] = float(np.finfo(dtype).max) * factor
-            assert bound.apply(X, np.ones(3), None, scales, out, 1) == fits
+            assert sketch.write(X, np.ones(3), None, scales, out, 1) == fits
             assert np.isfinite(out).all() == fits
 
 

@@ -23,7 +23,7 @@ from powersketch.accuracy.spectral import check_alpha_is_felt
 from powersketch.accuracy.traces import MOST_PRODUCTS, ridge_trace, student_error
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible, thread_count
-from powersketch.kernels import Kernel
+from powersketch.kernels import Kernel, as_kernel
 from powersketch.parameters import checked_positive
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.validation import sound_array
@@ -75,7 +75,7 @@ def statistical_dimension(
 
     Parameters
     ----------
-    source : kernel, fitted feature map or array of shape (n_samples, n_components)
+    source : kernel, name of one, fitted feature map or array of shape (n_samples, n_components)
         What K is: the kernel's matrix on X, Z Zᵀ for the map's features of X, or Z Zᵀ itself.
     X : {array, sparse matrix or data frame} of shape (n_samples, n_features), default=None
         The rows; None for an array.
@@ -110,9 +110,9 @@ def statistical_dimension(
     confidence = checked_confidence(confidence)
     thread_count(n_jobs)
     streams = RandomStreams(seed_from(random_state), "statistical_dimension")
-    if isinstance(source, Kernel):
-        rows = _checked_rows(X)
-        return _of_kernel(source, rows, alpha, confidence, streams, n_jobs)
+    if isinstance(source, Kernel | str):
+        rows, kernel = _checked_rows(X), as_kernel(source)
+        return _of_kernel(kernel.resolve(rows.matrix), rows, alpha, confidence, streams, n_jobs)
     if hasattr(source, "transform"):
         Z = _checked_rows(X).features(checked_map(source))
     else:

@@ -237,11 +237,10 @@ def _compare(
     X: Rows, name: str, kernel_options: dict[str, Any], options: dict[str, Any]
 ) -> Comparison:
     """Compare with a progress bar on standard error."""
-    from powersketch.accuracy import DataRows
     from powersketch.comparison import compare
     from powersketch.kernels import as_kernel
 
-    kernel = as_kernel(name, DataRows.of(X).matrix, **kernel_options)
+    kernel = as_kernel(name, **kernel_options)
     columns = (
         BarColumn(),
         MofNCompleteColumn(),

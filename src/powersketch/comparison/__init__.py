@@ -1,6 +1,5 @@
 """Every method side by side on the user's own data."""
 
-from powersketch.comparison.kernels import named_kernel
 from powersketch.comparison.methods import METHODS, Method
 from powersketch.comparison.recommend import Recommendation, best_line
 from powersketch.comparison.results import Comparison, ExactKernel, Measurement, atomic_write
@@ -31,7 +30,6 @@ __all__ = [
     "bytes_text",
     "compare",
     "exact_line",
-    "named_kernel",
     "note_lines",
     "table_rows",
     "title",

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from powersketch.accuracy import DataRows
-from powersketch.comparison.kernels import check_kernel, named_kernel
 from powersketch.comparison.measure import Experiment, Picture
 from powersketch.comparison.methods import Method, chosen_methods
 from powersketch.comparison.reference import MATRICES_IN_MEMORY, ExactReference
@@ -19,7 +18,7 @@ from powersketch.comparison.text import bytes_text
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, available_memory, blas_threads, thread_count
-from powersketch.kernels import Kernel
+from powersketch.kernels import Kernel, as_kernel
 from powersketch.parameters import checked_integer, checked_positive
 from powersketch.random_streams import RandomStreams, seed_from
 
@@ -69,8 +68,8 @@ def compare(
     X : array or sparse matrix of shape (n_samples, n_features)
         Rows are samples, at least 4.
     kernel : powersketch.kernels.Kernel or str
-        The kernel, or its name for one with default parameters; that of "gaussian" is
-        gamma = 1 / (n_features · variance of X).
+        The kernel, or a name that :func:`powersketch.kernels.as_kernel` knows, for one with
+        default parameters; that of "gaussian" is gamma = 1 / (n_features · variance of X).
     methods : list of str or None, default=None
         Names of ``powersketch.comparison.METHODS``; None takes all that can do the kernel.
     components : iterable of int, default=(128, 256, 512, 1024)
@@ -135,9 +134,9 @@ def compare(
     if memory_budget is not None:
         memory_budget = checked_integer("memory_budget", memory_budget, 1)
     threads = thread_count(n_jobs)
-    check_kernel(kernel)
+    named_kernel = as_kernel(kernel)
     rows = _checked_rows(X)
-    exact_kernel = named_kernel(kernel, rows.matrix, {}) if isinstance(kernel, str) else kernel
+    exact_kernel = named_kernel.resolve(rows.matrix)
     chosen = chosen_methods(methods, exact_kernel)
     tasks = [(method, size) for size in sizes for method in chosen]
     seed = seed_from(random_state)

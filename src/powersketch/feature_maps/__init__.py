@@ -2,7 +2,7 @@
 
 from powersketch.feature_maps.arc_cosine import ArcCosineSketch
 from powersketch.feature_maps.automatic_size import checked_size
-from powersketch.feature_maps.base import FeatureMap, resolved_gamma
+from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.dot_product import DotProductSketch
 from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
@@ -33,7 +33,6 @@ __all__ = [
     "central_row",
     "checked_size",
     "outlying",
-    "resolved_gamma",
     "thinned",
     "warn_of_far_rows",
     "weighted_sample",

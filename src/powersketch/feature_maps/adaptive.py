@@ -17,7 +17,6 @@ from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.powers import (
-    RowFormat,
     SampledMonomials,
     Scaled,
     adaptive_tuples,
@@ -67,11 +66,6 @@ class AdaptiveMap:
         drawn = adaptive_tuples(scored, degree, size, streams)
         monomials = SampledMonomials.of(drawn.tuples, drawn.squared_weights)
         return cls(rows, pilot.shape[1], monomials, preserve_norms)
-
-    def bind(self, rows: RowFormat) -> AdaptiveMap:
-        """Return the map itself: it is the same for every format."""
-        del rows
-        return self
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""

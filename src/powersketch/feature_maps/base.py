@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +9,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import Real, Rows, is_sparse, padded_length
-from powersketch.exceptions import InputError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
-from powersketch.feature_maps.batches import entry_variance, transform_rows
+from powersketch.feature_maps.batches import transform_rows
 from powersketch.feature_maps.outliers import without_outliers
 from powersketch.feature_maps.range_checks import check_range
 from powersketch.feature_maps.row_maps import RowMap
@@ -218,29 +215,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             "base_sketch": base_sketch,
             "preserve_norms": bool(self.norm_preserving),
         }
-
-
-def check_gamma_name(gamma: float | str) -> None:
-    """Refuse texts other than "scale"; the kernel refuses bad numbers."""
-    if isinstance(gamma, str):
-        one_of("gamma", gamma, ("scale",))
-
-
-def resolved_gamma(gamma: float | str, X: Rows) -> float:
-    """Return gamma, or scikit-learn's "scale" from sums that are the same on every machine."""
-    if isinstance(gamma, numbers.Real):
-        return float(gamma)
-    variance = entry_variance(X)
-    if variance == 0.0 and X.min() == X.max():
-        return 1.0
-    scale = 1.0 / (X.shape[1] * variance) if variance > 0 else math.inf
-    if not (math.isfinite(scale) and scale > 0.0):
-        raise InputError(
-            "gamma='scale' is 1 / (n_features * variance of X), and these rows have a variance of "
-            f"{variance:.3g}, whose inverse float64 cannot hold: scale the columns of X, or give "
-            "gamma as a number."
-        )
-    return scale
 
 
 def _without_duplicates(X: Rows) -> Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,6 @@ from powersketch import routines
 from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.execution import Progress
 from powersketch.feature_maps.row_maps import ORDINARY, RowMap
-from powersketch.powers import RowFormat
 
 _BATCH_BYTES = 4 << 20
 
@@ -48,33 +46,6 @@ def dense_parts(X: Rows) -> Iterator[tuple[slice, Real]]:
         yield part, X[part].toarray() if is_sparse(X) else X[part]
 
 
-def entry_variance(X: Rows) -> float:
-    """Return the variance of all entries of X in two passes, the same bits on every machine.
-
-    It is infinite if it exceeds float64.
-    """
-    ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]
-    rows = batch_rows(X, 1, 1)
-    sums = [routines.row_moments(block, ones)[1] for _, block in contiguous_batches(X, rows)]
-    if not math.isfinite(float(np.abs(np.concatenate(sums)).sum())):
-        return math.inf
-    mean = math.fsum(np.concatenate(sums)) / count
-    squares = []
-    for _, block in contiguous_batches(X, rows):
-        deviations = block.astype(np.float64)
-        if is_sparse(X):
-            deviations.data -= mean
-        else:
-            deviations -= mean
-        squares.append(routines.row_moments(deviations, ones)[0])
-    # The entries that a sparse matrix does not store are zeros, mean away from the mean.
-    absent: int = count - X.nnz if is_sparse(X) else 0
-    if not math.isfinite(float(np.concatenate(squares).sum())):
-        return math.inf
-    variance: float = (math.fsum(np.concatenate(squares)) + absent * mean * mean) / count
-    return variance
-
-
 def largest_squared_norm(X: Rows) -> float:
     """Return the largest ‖x‖² of all rows."""
     rows = batch_rows(X, 1, 1)
@@ -90,10 +61,9 @@ def transform_rows(
     """Return the features of every row of X, and how strange each row is to the map."""
     dtype: np.dtype[Any] = X.dtype
     out = np.empty((X.shape[0], size), dtype=dtype)
-    bound = row_map.bind(RowFormat(dtype, X.shape[1], is_sparse(X)))
     strangeness = np.full(X.shape[0], ORDINARY, dtype=np.int8)
     for part, block in contiguous_batches(X, batch_rows(X, size, threads)):
-        strange = bound.write(block, out[part], threads)
+        strange = row_map.write(block, out[part], threads)
         if strange is not None:
             strangeness[part] = strange
         progress.update(part.stop)

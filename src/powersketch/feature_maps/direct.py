@@ -15,10 +15,8 @@ from powersketch.feature_maps.row_maps import overflow_error
 from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.powers import (
     POWER_METHODS,
-    BoundPowers,
     Powers,
     PowerSketch,
-    RowFormat,
     Scaled,
     Slice,
 )
@@ -54,11 +52,15 @@ class DirectMap:
         """Sample the sketch on the augmented coordinates."""
         streams, output = streams.child("direct"), Slice(0, size, 0)
         length = columns + rows.extra_columns
+        # √coef0 enters as a shift along the last coordinate.
+        direction = np.eye(1, length, columns)[0] if rows.extra_columns else None
         sketch: Powers
         if method == "power" and degree == 1 and size < length:
             # No S follows that would mix all coordinates into few: T has to do it.
             base = BASE_SKETCHES[base_sketch].draw(streams.child("T"), length, size)
-            sketch = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
+            sketch = PowerSketch.linear(
+                base, output, preserve_norms=preserve_norms, direction=direction
+            )
         else:
             sketch = POWER_METHODS[method].draw(
                 streams,
@@ -67,16 +69,9 @@ class DirectMap:
                 internal=internal,
                 base_sketch=base_sketch,
                 preserve_norms=preserve_norms,
+                direction=direction,
             )
         return cls(rows, degree, columns, sketch)
-
-    def bind(self, rows: RowFormat) -> BoundDirectMap:
-        """Make the map ready; √coef0 enters as a shift along the last coordinate."""
-        direction = None
-        if self.rows.extra_columns:
-            direction = np.zeros(self.columns + 1)
-            direction[-1] = 1.0
-        return BoundDirectMap(self, self.sketch.bind(rows, direction))
 
     def block_scales(
         self, squared_norms: NDArray[np.float64], shift: NDArray[np.int64]
@@ -90,23 +85,15 @@ class DirectMap:
             scale = Scaled.of(factor).times_power_of_two(degree * shift)
         return scale.to_float()[:, None]
 
-
-@dataclass(frozen=True, eq=False)
-class BoundDirectMap:
-    """A direct map for one format of rows."""
-
-    map: DirectMap
-    sketch: BoundPowers
-
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
-        rows = self.map.rows
+        rows = self.rows
         squared_norms = rows.squared_norms(X, threads)
-        check_power(X, squared_norms, self.map.degree)
+        check_power(X, squared_norms, self.degree)
         shift = power_of_two_shift(squared_norms)
         unit = np.ldexp(1.0, -shift.astype(np.int32))
-        scales = self.map.block_scales(squared_norms, shift)
-        fits = self.sketch.apply(
+        scales = self.block_scales(squared_norms, shift)
+        fits = self.sketch.write(
             X,
             rows.root_gamma * unit,
             rows.root_coef0 * unit if rows.extra_columns else None,
@@ -116,5 +103,5 @@ class BoundDirectMap:
         )
         if not fits:
             raise overflow_error(out.dtype)
-        if self.map.sketch.preserve_norms:
+        if self.sketch.preserve_norms:
             restore_vanished(X, out, scales[:, 0], 0)

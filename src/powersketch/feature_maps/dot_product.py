@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from powersketch.arrays import Rows
 from powersketch.exceptions import InputError, warn_user
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
+from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.batches import largest_squared_norm
 from powersketch.feature_maps.finite_series import FiniteSeries
 from powersketch.feature_maps.row_checks import check_norms
@@ -20,7 +20,7 @@ from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
 from powersketch.feature_maps.series_expansion import SeriesKernel
 from powersketch.feature_maps.series_tails import check_tail, finite_series_of, unused_tail_options
-from powersketch.kernels import DotProduct
+from powersketch.kernels import DotProduct, resolved_gamma
 from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS
@@ -169,10 +169,7 @@ class DotProductSketch(FeatureMap):
         self.verbose = verbose
 
     def _check_kernel_parameters(self) -> None:
-        if self.gamma is not None:
-            check_gamma_name(self.gamma)
-        given = self.gamma
-        DotProduct(self.series, 1.0 if given is None or isinstance(given, str) else given)
+        DotProduct(self.series, 1.0 if self.gamma is None else self.gamma)
         one_of("method", self.method, tuple(POWER_METHODS))
         one_of("expansion", self.expansion, EXPANSIONS)
         check_tail(self.tail, self.tail_eps)
@@ -184,7 +181,7 @@ class DotProductSketch(FeatureMap):
         exact = DotProduct(self.series, self._factor(X))
         streams = RandomStreams(seed, "dot_product")
         radius = self._squared_radius(X, exact)
-        series = exact.series(radius)
+        series = exact.power_series(radius)
         finite = finite_series_of(
             series,
             radius,
@@ -220,7 +217,7 @@ class DotProductSketch(FeatureMap):
         radius = largest_squared_norm(X)
         if callable(self.series) or not math.isfinite(radius):
             return 1.0
-        series = DotProduct(self.series).series()
+        series = DotProduct(self.series).power_series()
         if math.isfinite(series.radius) or _is_below(series, radius, X.dtype):
             return 1.0
         warn_user(
@@ -238,7 +235,7 @@ class DotProductSketch(FeatureMap):
             return 1.0
         if callable(self.series):
             return radius
-        series = exact.series()
+        series = exact.power_series()
         tolerance = 64 * float(np.finfo(X.dtype).eps)
         on_the_edge = series.closed and series.contains(np.array(radius), tolerance)
         return min(radius, series.radius) if on_the_edge else radius

@@ -10,7 +10,7 @@ import numpy as np
 from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.row_checks import check_power
-from powersketch.powers import Monomials, RowFormat, Scaled
+from powersketch.powers import Monomials, Scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,6 @@ class ExactMap:
     def of(cls, rows: AugmentedRows, degree: int, columns: int) -> ExactMap:
         """List the monomials."""
         return cls(rows, degree, Monomials.of(columns + rows.extra_columns, degree))
-
-    def bind(self, rows: RowFormat) -> ExactMap:
-        """Return the map itself: it is the same for every format."""
-        del rows
-        return self
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""

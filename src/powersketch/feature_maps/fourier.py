@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersketch.arrays import Real, Rows
 from powersketch.feature_maps.batches import dense_parts
 from powersketch.feature_maps.gaussian_expansion import CentredRows
 from powersketch.feature_maps.vanished import random_direction
-from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import StructuredNormal
 
@@ -40,28 +38,17 @@ class FourierMap:
         columns = len(rows.centre)
         return cls(rows, StructuredNormal.draw(streams, columns, size // 2, factor))
 
-    def bind(self, rows: RowFormat) -> BoundFourierMap:
-        """Make the centre ready."""
-        # Frequencies for tiny rows may exceed float32.
-        kind = rows.dtype if self.rows.factor < _LARGEST_FACTOR else np.dtype(np.float64)
-        return BoundFourierMap(self, self.rows.centre.astype(kind))
-
-
-@dataclass(frozen=True, eq=False)
-class BoundFourierMap:
-    """A Fourier map for one dtype."""
-
-    map: FourierMap
-    centre: NDArray[np.floating]
-
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
-        lengths = np.sqrt(self.map.rows.squared_norms(X, threads))
-        frequencies = self.map.frequencies
+        lengths = np.sqrt(self.rows.squared_norms(X, threads))
+        frequencies = self.frequencies
+        # Frequencies for tiny rows may exceed float32.
+        kind = X.dtype if self.rows.factor < _LARGEST_FACTOR else np.dtype(np.float64)
+        centre = self.rows.centre.astype(kind)
         scale, used = 1.0 / math.sqrt(frequencies.size), 2 * frequencies.size
         for part, dense in dense_parts(X):
             # The kernel does not change with the origin, and short rows have small phases.
-            centred = dense.astype(self.centre.dtype, copy=False) - self.centre
+            centred = dense.astype(kind, copy=False) - centre
             out[part, :used] = frequencies.fourier(centred, scale, threads=threads)
         # Phases of rows so far away have no correct digit, and all cosines may be one. Unless they
         # are equal, the kernel of such rows with any others is zero.

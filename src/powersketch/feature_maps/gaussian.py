@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from powersketch.arrays import Rows, padded_length
-from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
+from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.fourier import FourierMap
 from powersketch.feature_maps.gaussian_expansion import (
     CentredRows,
@@ -20,7 +20,7 @@ from powersketch.feature_maps.outliers import capped, central_row
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
-from powersketch.kernels import Gaussian
+from powersketch.kernels import Gaussian, resolved_gamma
 from powersketch.parameters import checked_integer, one_of
 from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams
@@ -151,8 +151,7 @@ class GaussianSketch(FeatureMap):
                 _SMALLEST_FOURIER,
                 remedy="a cosine and a sine make a pair",
             )
-        check_gamma_name(self.gamma)
-        Gaussian(1.0 if isinstance(self.gamma, str) else self.gamma)
+        Gaussian(self.gamma)
 
     def _unused_options(self) -> dict[str, str]:
         if self.method != "fourier":

@@ -18,9 +18,8 @@ from typing import ClassVar
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
+from powersketch.arrays import Real, Rows, divide_or_zero
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.powers import RowFormat
 from powersketch.sketches import TensorSRHT
 
 
@@ -34,7 +33,7 @@ class SizedMap:
     def apply(self, X: Rows, threads: int) -> Real:
         """Return the features of the rows X."""
         out = np.empty((X.shape[0], self.size), dtype=X.dtype)
-        self.map.bind(RowFormat(X.dtype, X.shape[1], is_sparse(X))).write(X, out, threads)
+        self.map.write(X, out, threads)
         return out
 
 
@@ -74,11 +73,6 @@ class LayeredMap:
     preserve_norms: bool
 
     name: ClassVar[str] = "layers"
-
-    def bind(self, rows: RowFormat) -> LayeredMap:
-        """Return the map itself: its layers are made ready batch by batch."""
-        del rows
-        return self
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""

@@ -21,7 +21,6 @@ from powersketch.feature_maps.series_expansion import SeriesKernel
 from powersketch.feature_maps.series_tails import finite_series_of
 from powersketch.kernels import ArcCosine, NeuralTangent
 from powersketch.kernels.series import PowerSeries
-from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT
 
@@ -54,7 +53,7 @@ def arc_cosine_map(
     streams: RandomStreams, X: Rows, size: int, exact: ArcCosine, options: SeriesOptions
 ) -> tuple[RowMap, FiniteSeries]:
     """Return features of the arc-cosine kernel by its series."""
-    finite = options.finite(exact.series(), X.shape[0], streams)
+    finite = options.finite(exact.power_series(), X.shape[0], streams)
     kernel = SeriesKernel(_PLAIN, finite, homogeneity=exact.order**exact.depth)
     row_map = series_map(streams, X, size, kernel, exact, options.expansion, options.sketch)
     return row_map, finite
@@ -67,7 +66,7 @@ def whole_tangent_map(
     half = exact.weight_variance / 2.0
     layers = exact.depth if exact.train_output else exact.depth - 1
     unit = NeuralTangent(exact.depth, exact.train_output)
-    finite = options.finite(unit.series(), X.shape[0], streams).scaled(half**layers)
+    finite = options.finite(unit.power_series(), X.shape[0], streams).scaled(half**layers)
     kernel = SeriesKernel(
         AugmentedRows(half, exact.bias_variance),
         finite,
@@ -97,11 +96,6 @@ class ComposedMap:
     maps: tuple[SizedMap, ...]
 
     name: ClassVar[str] = "random"
-
-    def bind(self, rows: RowFormat) -> ComposedMap:
-        """Return the map itself: its parts are made ready batch by batch."""
-        del rows
-        return self
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
@@ -170,7 +164,7 @@ class TangentBuilder:
         streams = self._streams.child("value")
         if self._random:
             return RandomActivations.draw(streams, self._rows, 1, X.shape[1], size)
-        finite = self._options.finite(ArcCosine(1).series(), X.shape[0], streams)
+        finite = self._options.finite(ArcCosine(1).power_series(), X.shape[0], streams)
         kernel = SeriesKernel(self._rows, finite, homogeneity=1)
         options = self._options
         return series_map(

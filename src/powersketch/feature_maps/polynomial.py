@@ -11,7 +11,7 @@ from powersketch.arrays import Rows
 from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.base import FeatureMap, check_gamma_name, resolved_gamma
+from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.compression import check_compression, inner_size
 from powersketch.feature_maps.direct import DirectMap
 from powersketch.feature_maps.exact import ExactMap
@@ -22,7 +22,7 @@ from powersketch.feature_maps.row_checks import check_power
 from powersketch.feature_maps.row_maps import RowMap
 from powersketch.feature_maps.selection import best_map, pilot_rows
 from powersketch.feature_maps.stacked import StackedMap
-from powersketch.kernels import Polynomial
+from powersketch.kernels import Polynomial, resolved_gamma
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams
@@ -185,8 +185,7 @@ class PolynomialSketch(FeatureMap):
         check_compression(
             self.compression, self.inner_components, self.n_components, self.internal_components
         )
-        check_gamma_name(self.gamma)
-        Polynomial(self.degree, 1.0 if isinstance(self.gamma, str) else self.gamma, self.coef0)
+        Polynomial(self.degree, self.gamma, self.coef0)
 
     def _unused_options(self) -> dict[str, str]:
         unused = super()._unused_options()

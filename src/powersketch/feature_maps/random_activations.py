@@ -13,7 +13,7 @@ from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.batches import dense_parts
 from powersketch.feature_maps.row_checks import check_norms, check_values
-from powersketch.powers import RowFormat, Scaled
+from powersketch.powers import Scaled
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, StructuredNormal, TensorSRHT
 
@@ -35,11 +35,6 @@ class RandomActivations:
         """Sample the neurons."""
         columns += rows.extra_columns
         return cls(rows, order, StructuredNormal.draw(streams, columns, size))
-
-    def bind(self, rows: RowFormat) -> RandomActivations:
-        """Return the map itself: it is the same for every format."""
-        del rows
-        return self
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
@@ -110,11 +105,6 @@ class RandomTangent:
         pair = TensorSRHT.draw(streams.child("pair"), size, shared)
         constant = rows.root_coef0 if constants else 0.0
         return cls(steps, values, leaf, pair, weight, constant)
-
-    def bind(self, rows: RowFormat) -> RandomTangent:
-        """Return the map itself: it is the same for every format."""
-        del rows
-        return self
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""

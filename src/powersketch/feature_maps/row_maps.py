@@ -1,4 +1,4 @@
-"""What a row map is: a drawn feature map, and the same made ready for a format of rows."""
+"""What a row map is: a drawn feature map that writes the features of rows."""
 
 from typing import Protocol, TypeAlias
 
@@ -7,19 +7,11 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Real, Rows
 from powersketch.exceptions import InputError
-from powersketch.powers import RowFormat
 
 # How far every row of a batch is from those that the map was made for; None if it is as good for
 # all rows. Rows without a series are too long for the finite series that stands for the kernel.
 Strangeness: TypeAlias = NDArray[np.int8] | None
 ORDINARY, UNUSUAL, OUT_OF_RANGE, WITHOUT_SERIES = range(4)
-
-
-class BoundRowMap(Protocol):
-    """A map ready for one dtype, dense or sparse."""
-
-    def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
-        """Write the features of the rows X into `out`, all of its columns."""
 
 
 class RowMap(Protocol):
@@ -29,8 +21,8 @@ class RowMap(Protocol):
     def name(self) -> str:
         """How the map came about."""
 
-    def bind(self, rows: RowFormat) -> BoundRowMap:
-        """Make the map ready for rows of one format."""
+    def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
+        """Write the features of the rows X into `out`, all of its columns."""
 
 
 def overflow_error(dtype: object) -> ValueError:

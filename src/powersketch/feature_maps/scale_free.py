@@ -8,8 +8,8 @@ import numpy as np
 
 from powersketch import routines
 from powersketch.arrays import Real, Rows, is_sparse
-from powersketch.feature_maps.row_maps import BoundRowMap, RowMap, Strangeness
-from powersketch.powers import RowFormat, times_rows, to_one
+from powersketch.feature_maps.row_maps import RowMap, Strangeness
+from powersketch.powers import times_rows, to_one
 
 # Squared norms in between are computed without loss.
 _SMALLEST, _LARGEST = 1e-200, 1e200
@@ -43,17 +43,6 @@ class ScaleFreeMap:
         """The inner map's, for rows of any size as well."""
         safe = getattr(self.inner, "safe", None)
         return None if safe is None else ScaleFreeMap(safe)
-
-    def bind(self, rows: RowFormat) -> BoundScaleFreeMap:
-        """Make the inner map ready for rows of one format."""
-        return BoundScaleFreeMap(self.inner.bind(rows))
-
-
-@dataclass(frozen=True, eq=False)
-class BoundScaleFreeMap:
-    """A scale-free map for one format of rows."""
-
-    inner: BoundRowMap
 
     def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""

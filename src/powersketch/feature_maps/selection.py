@@ -10,7 +10,6 @@ import numpy as np
 from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.row_maps import RowMap
-from powersketch.powers import RowFormat
 from powersketch.random_streams import RandomStreams
 
 Map = TypeVar("Map", bound=RowMap)
@@ -34,7 +33,7 @@ def pilot_rows(X: Rows, streams: RandomStreams) -> Rows:
 def features_of_few(row_map: RowMap, rows: Rows, size: int) -> Real:
     """Return the features of rows that are no more than a batch."""
     Z = np.empty((rows.shape[0], size), dtype=rows.dtype)
-    row_map.bind(RowFormat(rows.dtype, rows.shape[1], is_sparse(rows))).write(rows, Z, 1)
+    row_map.write(rows, Z, 1)
     return Z
 
 

@@ -22,11 +22,9 @@ from powersketch.feature_maps.stacked_sizes import StackedSizes, choose_sizes
 from powersketch.feature_maps.vanished import restore_vanished
 from powersketch.powers import (
     POWER_METHODS,
-    BoundPowers,
     Monomials,
     Powers,
     PowerSketch,
-    RowFormat,
     Scaled,
     Slice,
     extreme_power,
@@ -105,16 +103,26 @@ class StackedMap:
             base = CountSketch.keeping(
                 streams.child("linear"), first.columns, sizes.coordinates, sizes.shared
             )
-            linear = PowerSketch.linear(base, output, preserve_norms=preserve_norms)
+            linear = PowerSketch.linear(
+                base, output, preserve_norms=preserve_norms, direction=first.direction
+            )
             sketched.append(SketchedTerms(0, linear, {1: output}))
         if sizes.sketched:
             slices = sizes.slices()
-            chain = draw(streams.child("powers"), first.columns, slices, **options)
+            chain = draw(
+                streams.child("powers"), first.columns, slices, direction=first.direction, **options
+            )
             sketched.append(SketchedTerms(0, chain, slices))
         if sizes.others:
             second = expansion.parts[1]
             slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
-            chain = draw(streams.child("others"), second.columns, slices, **options)
+            chain = draw(
+                streams.child("others"),
+                second.columns,
+                slices,
+                direction=second.direction,
+                **options,
+            )
             sketched.append(SketchedTerms(1, chain, slices))
         monomials = {degree: Monomials.of(first.columns, degree) for degree in sizes.exact}
         drawn = cls(expansion, sizes, monomials, tuple(sketched), preserve_norms, (0.0, 0.0))
@@ -149,14 +157,6 @@ class StackedMap:
                 weight = grown * np.square(shares[terms.part, degree])
                 variance = variance + weight * weight / cut.size
         return np.where(measured.norms > 0, variance, 0.0)
-
-    def bind(self, rows: RowFormat) -> BoundStackedMap:
-        """Make every block ready for rows of one format."""
-        bound = tuple(
-            terms.chain.bind(rows, self.expansion.parts[terms.part].direction)
-            for terms in self.sketched
-        )
-        return BoundStackedMap(self, bound)
 
     def _amplitudes(self, measured: Measured) -> tuple[list[Vector], dict[tuple[int, int], Vector]]:
         """Return the constants, and the amplitude of every (part, degree) that has features."""
@@ -218,32 +218,24 @@ class StackedMap:
                 factors[terms.part, degree] = undo.power(degree) * literal
         return factors
 
-
-@dataclass(frozen=True, eq=False)
-class BoundStackedMap:
-    """A stacked map for one format of rows."""
-
-    map: StackedMap
-    chains: tuple[BoundPowers, ...]
-
     def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""
-        measured = self.map.expansion.measure(X, threads)
-        parts = [measured.rows(part) for part in range(len(self.map.expansion.parts))]
+        measured = self.expansion.measure(X, threads)
+        parts = [measured.rows(part) for part in range(len(self.expansion.parts))]
         shifts = [power_of_two_shift(rows.squared_norms) for rows in parts]
-        constants, scales, strangeness = self.map.block_scales(measured, shifts)
+        constants, scales, strangeness = self.block_scales(measured, shifts)
         near_one = [_times_power_of_two(*pair) for pair in zip(parts, shifts, strict=True)]
         for column, values in enumerate(constants):
             out[:, column] = values
-        out[:, self.map.sizes.stop :] = 0
-        if self.map.monomials:
+        out[:, self.sizes.stop :] = 0
+        if self.monomials:
             self._write_monomials(X, near_one[0], scales, out, threads)
-        for terms, bound in zip(self.map.sketched, self.chains, strict=True):
+        for terms in self.sketched:
             rows = near_one[terms.part]
             columns = np.stack([scales[terms.part, degree] for degree in terms.degrees], axis=1)
-            if not bound.apply(X, rows.scale, rows.shift, columns, out, threads):
+            if not terms.chain.write(X, rows.scale, rows.shift, columns, out, threads):
                 raise overflow_error(out.dtype)
-            if self.map.preserve_norms:
+            if self.preserve_norms:
                 self._restore_vanished(X, terms, columns, out)
         return strangeness
 
@@ -262,9 +254,9 @@ class BoundStackedMap:
         out: Real,
         threads: int,
     ) -> None:
-        unit = _unit_rows(X, rows, self.map.expansion.parts[0], threads)
-        for degree, monomials in self.map.monomials.items():
-            start = self.map.sizes.offset(degree)
+        unit = _unit_rows(X, rows, self.expansion.parts[0], threads)
+        for degree, monomials in self.monomials.items():
+            start = self.sizes.offset(degree)
             block = out[:, start : start + monomials.size]
             block[:] = monomials.apply(unit) * scales[0, degree][:, None]
 

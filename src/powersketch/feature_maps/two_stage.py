@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, is_sparse
+from powersketch.arrays import Real, Rows, is_sparse, slices
 from powersketch.execution import Progress, interruptible
 from powersketch.feature_maps.batches import batch_rows, transform_rows
 from powersketch.feature_maps.outliers import fair_shares
-from powersketch.feature_maps.row_maps import ORDINARY, BoundRowMap, RowMap, Strangeness
-from powersketch.powers import RowFormat
+from powersketch.feature_maps.row_maps import ORDINARY, RowMap, Strangeness
+from powersketch.powers import FormatCache
 from powersketch.random_streams import RandomStreams
 
 # As many directions as features can only be found in more rows than that.
@@ -52,6 +52,7 @@ class TwoStageMap:
 
     inner: RowMap
     directions: NDArray[np.float64]
+    _panels: FormatCache[list[Real]] = field(default_factory=FormatCache, init=False, repr=False)
 
     @classmethod
     def principal(
@@ -74,44 +75,33 @@ class TwoStageMap:
         """How the inner map came about."""
         return self.inner.name
 
-    def bind(self, rows: RowFormat) -> BoundTwoStageMap:
-        """Make the inner map ready for rows of one format."""
-        directions = self.directions.astype(rows.dtype)
-        starts = range(0, directions.shape[1], _PANEL_COLUMNS)
-        panels = [directions[:, start : start + _PANEL_COLUMNS] for start in starts]
-        contiguous = tuple(np.ascontiguousarray(panel) for panel in panels)
-        return BoundTwoStageMap(self.inner.bind(rows), len(directions), contiguous)
-
-
-@dataclass(frozen=True, eq=False)
-class BoundTwoStageMap:
-    """A two-stage map for one format of rows, the directions in panels of some columns each."""
-
-    inner: BoundRowMap
-    inner_size: int
-    panels: tuple[Real, ...]
+    def _panels_for(self, X: Rows) -> list[Real]:
+        """Return the directions in the dtype of the rows, a few contiguous columns at a time."""
+        directions = self.directions.astype(X.dtype)
+        panels = slices(directions.shape[1], _PANEL_COLUMNS)
+        return [np.ascontiguousarray(directions[:, panel]) for panel in panels]
 
     def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""
-        step = batch_rows(X, self.inner_size, threads)
+        inner_size, panels = len(self.directions), self._panels.get(X, self._panels_for)
         strangeness = np.full(X.shape[0], ORDINARY, dtype=np.int8)
-        for start in range(0, X.shape[0], step):
-            part = slice(start, min(start + step, X.shape[0]))
-            features = np.empty((part.stop - start, self.inner_size), dtype=out.dtype)
+        for part in slices(X.shape[0], batch_rows(X, inner_size, threads)):
+            features = np.empty((part.stop - part.start, inner_size), dtype=out.dtype)
             strange = self.inner.write(X[part], features, threads)
             if strange is not None:
                 strangeness[part] = strange
-            self._project(features, out[part], threads)
+            _project(features, panels, out[part], threads)
         return strangeness
 
-    def _project(self, features: Real, out: Real, threads: int) -> None:
-        """Write the products with the directions, not by BLAS: its bits depend on the batch."""
-        column = 0
-        for panel in self.panels:
-            stop = column + panel.shape[1]
-            out[:, column:stop] = routines.product(features, panel, threads=threads)
-            column = stop
-        out[:, column:] = 0
+
+def _project(features: Real, panels: list[Real], out: Real, threads: int) -> None:
+    """Write the products with the directions, not by BLAS: its bits depend on the batch."""
+    column = 0
+    for panel in panels:
+        stop = column + panel.shape[1]
+        out[:, column:stop] = routines.product(features, panel, threads=threads)
+        column = stop
+    out[:, column:] = 0
 
 
 def principal_directions(features: Real, size: int) -> NDArray[np.float64]:

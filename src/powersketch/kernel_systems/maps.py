@@ -32,7 +32,7 @@ _MAPS: dict[type[Kernel], tuple[type[FeatureMap], dict[str, str]]] = {
         NeuralTangentSketch,
         {name: name for name in ("depth", "train_output", "weight_variance", "bias_variance")},
     ),
-    DotProduct: (DotProductSketch, {"series": "function", "gamma": "gamma"}),
+    DotProduct: (DotProductSketch, {"series": "series", "gamma": "gamma"}),
 }
 
 

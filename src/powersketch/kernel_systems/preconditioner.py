@@ -17,8 +17,8 @@ from powersketch.kernel_systems.feature_factor import feature_approximation, fit
 from powersketch.kernel_systems.inputs import checked_alpha, checked_rows
 from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
 from powersketch.kernel_systems.sketched_data import row_length, sketched_data
-from powersketch.kernels import Kernel
-from powersketch.linalg import LowRankInverse, TriangularFactor, check_kernel
+from powersketch.kernels import Kernel, as_kernel
+from powersketch.linalg import LowRankInverse, TriangularFactor
 from powersketch.parameters import (
     checked_integer,
     checked_verbose,
@@ -46,8 +46,8 @@ class SketchPreconditioner(LinearOperator):
     ----------
     X : {array-like, sparse matrix or array} of shape (n, d)
         Finite real numbers, rows are samples. They are left as they are.
-    kernel : powersketch.kernels.Kernel
-        The kernel whose matrix is to be inverted.
+    kernel : powersketch.kernels.Kernel or str
+        The kernel whose matrix is to be inverted, or its name.
     alpha : float, default=0.0
         Added to the diagonal of K; not negative.
     strategy : {"auto", "sketched-data", "features", "nystroem"}, default="auto"
@@ -118,7 +118,7 @@ class SketchPreconditioner(LinearOperator):
     def __init__(
         self,
         X: Any,
-        kernel: Kernel,
+        kernel: Kernel | str,
         alpha: float = 0.0,
         *,
         strategy: str = "auto",
@@ -130,7 +130,7 @@ class SketchPreconditioner(LinearOperator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        check_kernel(kernel)
+        kernel = as_kernel(kernel)
         alpha = checked_alpha(alpha)
         one_of("strategy", strategy, ("auto", *STRATEGIES))
         one_of("landmarks", landmarks, LANDMARKS)
@@ -139,6 +139,7 @@ class SketchPreconditioner(LinearOperator):
         thread_count(n_jobs)
         checked_verbose(verbose)
         X = checked_rows(X)
+        kernel = kernel.resolve(X)
         _check_matrix(matrix, X.shape[0])
         super().__init__(np.dtype(np.float64), (X.shape[0], X.shape[0]))
         self.strategy_ = _chosen_strategy(X) if strategy == "auto" else strategy

@@ -21,8 +21,8 @@ from powersketch.kernel_systems.preconditioner import STRATEGIES
 from powersketch.kernel_systems.problem import KernelProblem
 from powersketch.kernel_systems.sketched_data import default_coordinates, row_length
 from powersketch.kernel_systems.sketched_system import SKETCHED_PRECONDITIONERS, solve_sketched
-from powersketch.kernels import Kernel
-from powersketch.linalg import SolverResult, check_kernel, warn_if_not_converged
+from powersketch.kernels import Kernel, as_kernel
+from powersketch.linalg import SolverResult, warn_if_not_converged
 from powersketch.parameters import (
     checked_integer,
     checked_tolerance,
@@ -42,7 +42,7 @@ _LEAST_SAVING = 4
 def solve_kernel_system(
     X: Any,
     y: ArrayLike,
-    kernel: Kernel,
+    kernel: Kernel | str,
     *,
     alpha: float = 0.0,
     tol: float = 1e-6,
@@ -65,8 +65,8 @@ def solve_kernel_system(
         Finite real numbers, rows are samples. They are left as they are, as all arguments.
     y : array-like of shape (n,) or (n, t)
         One right-hand side or several, finite real numbers.
-    kernel : powersketch.kernels.Kernel
-        The kernel of the matrix.
+    kernel : powersketch.kernels.Kernel or str
+        The kernel of the matrix, or its name (:func:`powersketch.kernels.as_kernel`).
     alpha : float, default=0.0
         Added to the diagonal of K; not negative.
     tol : float, default=1e-6
@@ -138,7 +138,7 @@ def solve_kernel_system(
     """
     one_of("operator", operator, ("auto", "exact", "sketched"))
     one_of("method", method, ("cg", "gradient"))
-    check_kernel(kernel)
+    kernel = as_kernel(kernel)
     for name, value, least in (
         ("max_iterations", max_iterations, 1),
         ("n_components", n_components, 1),
@@ -164,7 +164,7 @@ def solve_kernel_system(
     problem = KernelProblem(
         X,
         targets,
-        kernel,
+        kernel.resolve(X),
         alpha,
         tol,
         max_iterations,

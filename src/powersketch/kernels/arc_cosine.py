@@ -70,7 +70,7 @@ class ArcCosine(CosineKernel):
         object.__setattr__(self, "order", checked_integer("order", self.order, 0, 2))
         object.__setattr__(self, "depth", checked_integer("depth", self.depth, 1))
 
-    def series(self) -> PowerSeries:
+    def power_series(self) -> PowerSeries:
         """Return the kernel of rows of norm one as a power series of their cosine.
 
         Returns
@@ -80,7 +80,7 @@ class ArcCosine(CosineKernel):
 
         Examples
         --------
-        >>> ArcCosine(order=1).series().coefficients(4).round(6)
+        >>> ArcCosine(order=1).power_series().coefficients(4).round(6)
         array([0.31831 , 0.5     , 0.159155, 0.      , 0.013263])
         """
         return arc_cosine_series(self.order, self.depth)

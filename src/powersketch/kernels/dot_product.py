@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powersketch.exceptions import InputError
+from powersketch.kernels.gamma import Gamma, checked_gamma
 from powersketch.kernels.kernel import Kernel, Preparation
 from powersketch.kernels.rows import Float64, Rows, squared_norms
-from powersketch.kernels.series import PowerSeries, power_series
+from powersketch.kernels.series import PowerSeries, as_power_series
 from powersketch.kernels.series.contour import values_of
 from powersketch.kernels.series.power_series import RescaledSeries
-from powersketch.parameters import checked_positive
 
 __all__ = ["DotProduct"]
 
@@ -32,19 +32,20 @@ class DotProduct(Kernel):
 
     Parameters
     ----------
-    function : str, array-like, callable or PowerSeries, default="exp"
+    series : str, array-like, callable or PowerSeries, default="exp"
         :math:`\kappa`: a name out of ``"exp"``, ``"cosh"``, ``"sinh"``, ``"inverse"``
         :math:`1 / (1 - t)`, ``"inverse_sqrt"`` :math:`(1 - t)^{-1/2}`, ``"log"``
         :math:`-\log(1 - t)` and ``"arcsin"``; coefficients :math:`C_0, \dots, C_n`; a callable that
         takes arrays, real ones for the kernel and complex ones for its series; or a power series.
-    gamma : float, default=1.0
-        Positive factor of the inner product.
+    gamma : float, "scale" or "median", default=1.0
+        Positive factor of the inner product. The names stand for numbers that :meth:`resolve`
+        takes from the data.
 
     Notes
     -----
     A series that converges in a disk only, such as ``"inverse"``, takes rows for which
-    :math:`\gamma \|x\|^2` is inside. The coefficients of a callable are looked at by :meth:`series`
-    only: until then nothing says that the kernel is positive definite.
+    :math:`\gamma \|x\|^2` is inside. The coefficients of a callable are looked at by
+    :meth:`power_series` only: until then nothing says that the kernel is positive definite.
 
     Examples
     --------
@@ -60,19 +61,16 @@ class DotProduct(Kernel):
            [0.5       ]])
     """
 
-    function: Any = "exp"
-    gamma: float = 1.0
-    _known_series: PowerSeries | None = field(init=False, repr=False)
+    series: Any = "exp"
+    gamma: Gamma = 1.0
+    _unscaled: PowerSeries | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", checked_positive("gamma", self.gamma))
-        known = None if callable(self.function) else self._rescaled(power_series(self.function))
-        object.__setattr__(self, "_known_series", known)
+        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
+        unscaled = None if callable(self.series) else as_power_series(self.series)
+        object.__setattr__(self, "_unscaled", unscaled)
 
-    def _rescaled(self, series: PowerSeries) -> PowerSeries:
-        return series if self.gamma == 1.0 else RescaledSeries(series, self.gamma)
-
-    def series(self, radius: float = 1.0) -> PowerSeries:
+    def power_series(self, radius: float = 1.0) -> PowerSeries:
         """Return the power series in the inner product.
 
         Parameters
@@ -92,12 +90,13 @@ class DotProduct(Kernel):
 
         Examples
         --------
-        >>> DotProduct("exp").series().coefficients(3)
+        >>> DotProduct("exp").power_series().coefficients(3)
         array([1.        , 1.        , 0.5       , 0.16666667])
         """
-        if self._known_series is None:
-            return self._rescaled(power_series(self.function, self.gamma * radius))
-        return self._known_series
+        gamma, series = self._gamma, self._unscaled
+        if series is None:
+            series = as_power_series(self.series, gamma * radius)
+        return series if gamma == 1.0 else RescaledSeries(series, gamma)
 
     def profile(self, products: ArrayLike) -> Float64:
         """Return the function of the inner product.
@@ -125,7 +124,7 @@ class DotProduct(Kernel):
 
     def _checked_rows(self, block: Rows, tolerance: float) -> tuple[Rows, Float64]:
         norms = squared_norms(block)
-        series = self._known_series
+        series = None if self._unscaled is None else self.power_series()
         if series is not None and not series.contains(norms, tolerance):
             raise InputError(
                 f"the squared norm of a row is {norms.max():.6g}; {self} converges in the disk of "
@@ -140,7 +139,7 @@ class DotProduct(Kernel):
         return self._evaluated(sizes)
 
     def _evaluated(self, products: Float64) -> Float64:
-        series = self._known_series
-        if series is None:
-            return values_of(self.function, self.gamma * products)
+        if self._unscaled is None:
+            return values_of(self.series, self._gamma * products)
+        series = self.power_series()
         return series.value(np.clip(products, -series.radius, series.radius))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.exceptions import InputError
+from powersketch.kernels.gamma import Gamma, checked_gamma
 from powersketch.kernels.kernel import Kernel, Preparation
 from powersketch.kernels.rows import (
     Float64,
@@ -19,7 +20,6 @@ from powersketch.kernels.rows import (
     squared_norms,
 )
 from powersketch.kernels.series import exponential_series
-from powersketch.parameters import checked_positive
 from powersketch.routines import gaussian_values, median_row
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ class Gaussian(Kernel):
 
     Parameters
     ----------
-    gamma : float, default=1.0
+    gamma : float, "scale" or "median", default=1.0
         Positive and finite; :math:`1 / (2 \sigma^2)` for a standard deviation :math:`\sigma`.
+        The names stand for numbers that :meth:`resolve` takes from the data.
 
     Notes
     -----
@@ -62,12 +63,12 @@ class Gaussian(Kernel):
     array([1., 1.])
     """
 
-    gamma: float = 1.0
+    gamma: Gamma = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", checked_positive("gamma", self.gamma))
+        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
 
-    def series(self) -> PowerSeries:
+    def power_series(self) -> PowerSeries:
         r"""Return the power series of :math:`\exp(2 \gamma t)` in the inner product t.
 
         Returns
@@ -80,10 +81,10 @@ class Gaussian(Kernel):
 
         Examples
         --------
-        >>> Gaussian(gamma=0.5).series().coefficients(3)
+        >>> Gaussian(gamma=0.5).power_series().coefficients(3)
         array([1.        , 1.        , 0.5       , 0.16666667])
         """
-        return exponential_series(2.0 * self.gamma)
+        return exponential_series(2.0 * self._gamma)
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         if sparse.issparse(X) or sparse.issparse(Y):
@@ -100,14 +101,14 @@ class Gaussian(Kernel):
         self, left: tuple[Rows, Float64], right: tuple[Rows, Float64], dtype: np.dtype[Any]
     ) -> NDArray[np.floating[Any]]:
         tile = super()._tile(left, right, dtype)
-        far = [np.flatnonzero(self.gamma * sizes > _FAR) for _, sizes in (left, right)]
+        far = [np.flatnonzero(self._gamma * sizes > _FAR) for _, sizes in (left, right)]
         if len(far[0]) and len(far[1]):
             rows, columns = left[0][far[0]], right[0][far[1]]
             sizes = np.add.outer(left[1][far[0]], right[1][far[1]])
             distances = sizes - 2.0 * inner_products(rows, columns)
-            doubtful = self.gamma * (distances - _ROUNDING * sizes) < _ZERO
+            doubtful = self._gamma * (distances - _ROUNDING * sizes) < _ZERO
             for i, j, exact in squared_distances_of_pairs(rows, columns, doubtful):
-                tile[far[0][i], far[1][j]] = np.exp(-self.gamma * exact)
+                tile[far[0][i], far[1][j]] = np.exp(-self._gamma * exact)
         return tile
 
     def _rounded_values(
@@ -115,7 +116,7 @@ class Gaussian(Kernel):
     ) -> NDArray[np.floating[Any]]:
         # Products of dense with sparse rows lie in columns, and given norms may have gaps.
         products, left, right = map(np.ascontiguousarray, (products, left, right))
-        tile: NDArray[np.floating[Any]] = gaussian_values(products, left, right, self.gamma, dtype)
+        tile: NDArray[np.floating[Any]] = gaussian_values(products, left, right, self._gamma, dtype)
         # Entries are numbers from zero to one, or NaN where norms or products exceed float64.
         if np.isnan(tile.min(initial=1.0)):
             raise InputError(self._overflow_text(products, left, right, dtype))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from powersketch.arrays import divide_or_zero
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import ordered_map, thread_count
 from powersketch.kernels.columns import KernelColumns
+from powersketch.kernels.gamma import resolved_gamma
 from powersketch.kernels.rows import (
     Float64,
     MatrixLike,
@@ -51,7 +53,29 @@ class Kernel(ABC):
     This class splits the matrix into tiles, computes them in float64 and puts them together. A
     kernel says how a tile follows from inner products (`_values`, or `_rounded_values` if it is
     compiled), what it is on the diagonal (`_diagonal_values`) and, unless it is a function of
-    inner products and squared norms, how rows are prepared (`_preparation`).
+    inner products and squared norms, how rows are prepared (`_preparation`). Its parameters are
+    those of its constructor and kept in attributes of the same names; one called `gamma` may be
+    the name of a rule (:meth:`resolve`).
+
+    A subclass of your own can stand wherever no sketch of it is needed; with :meth:`power_series`
+    it can say what its power series is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.kernels import Kernel
+    >>> class InverseQuadratic(Kernel):
+    ...     def __init__(self, gamma=1.0):
+    ...         self.gamma = gamma
+    ...
+    ...     def _values(self, products, left, right):
+    ...         return 1.0 / (1.0 + self.gamma * (np.add.outer(left, right) - 2.0 * products))
+    ...
+    ...     def _diagonal_values(self, sizes):
+    ...         return np.ones_like(sizes)
+    >>> InverseQuadratic(gamma=0.5)([[0.0, 1.0], [1.0, 2.0]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
     """
 
     _size_name: ClassVar[str] = "squared norm"
@@ -276,9 +300,91 @@ class Kernel(ABC):
             values[rows] = entries
         return values
 
-    @abstractmethod
-    def series(self) -> PowerSeries:
+    def power_series(self) -> PowerSeries:
         """Return the power series of the kernel."""
+        raise InputTypeError(
+            f"{type(self).__name__} does not say what its power series is; allowed are the "
+            "kernels of powersketch.kernels, and own ones with a method power_series: add it."
+        )
+
+    def resolve(self, X: MatrixLike) -> Kernel:
+        """Return the kernel with numbers for all parameters that depend on the data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix or array} of shape (n, d)
+            Finite real numbers. With ``gamma="scale"``, gamma is 1 / (d · variance of X). With
+            ``gamma="median"``, it is one over the median of the squared distances of pairs of
+            different rows, of up to 256 of them.
+
+        Returns
+        -------
+        Kernel
+            The kernel itself if there is nothing to resolve.
+
+        Examples
+        --------
+        >>> from powersketch.kernels import Gaussian
+        >>> Gaussian("scale").resolve([[0.0, 1.0], [2.0, 1.0]])
+        Gaussian(gamma=1.0)
+        """
+        gamma = getattr(self, "gamma", None)
+        if not isinstance(gamma, str):
+            return self
+        number = resolved_gamma(gamma, checked_matrix("X", X))
+        return type(self)(**(self.get_params() | {"gamma": number}))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn's `clone` and searches ask for them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Without effect: no parameter has parameters itself.
+
+        Returns
+        -------
+        dict
+            What the constructor takes.
+        """
+        del deep
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters in place, all or, if one of them is refused, none.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the constructor. In a search over the parameters of an estimator,
+            ``kernel__gamma`` is the gamma of its kernel.
+
+        Returns
+        -------
+        self : Kernel
+            The kernel.
+
+        Examples
+        --------
+        >>> from powersketch.kernels import Polynomial
+        >>> Polynomial(degree=3).set_params(coef0=1.0)
+        Polynomial(degree=3, gamma=1.0, coef0=1.0)
+        """
+        known = self.get_params()
+        check_parameter_names(type(self).__name__, params, known)
+        self.__dict__.update(type(self)(**(known | params)).__dict__)
+        return self
+
+    @property
+    def _gamma(self) -> float:
+        """Gamma as a number, which formulas take."""
+        gamma = getattr(self, "gamma", None)
+        if isinstance(gamma, str):
+            raise InputError(
+                f"{self} has no values before gamma={gamma!r} is resolved from data: use "
+                "kernel.resolve(X), or give gamma as a number."
+            )
+        return float(gamma)  # type: ignore[arg-type]
 
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
         """Return a part of a tile in new memory; for kernels without `_rounded_values`.
@@ -400,6 +506,16 @@ class CosineKernel(Kernel):
         scales = np.outer(*norms)
         quotients = divide_or_zero(products, scales)
         return np.clip(quotients, -1.0, 1.0), *norms
+
+
+def check_parameter_names(kernel: str, params: Iterable[str], allowed: Iterable[str]) -> None:
+    """Refuse parameters that a kernel does not have."""
+    for name in params:
+        if name not in allowed:
+            raise InputError(
+                f"the {kernel} kernel has no {name}; its parameters are "
+                f"{', '.join(allowed) or 'none'}: leave {name} out, or choose another kernel."
+            )
 
 
 def or_float64(dtype: np.dtype[Any]) -> str:

@@ -92,7 +92,7 @@ class NeuralTangent(CosineKernel):
         ):
             object.__setattr__(self, name, value)
 
-    def series(self, squared_norm: float = 1.0) -> PowerSeries:
+    def power_series(self, squared_norm: float = 1.0) -> PowerSeries:
         r"""Return the kernel of rows of the same norm as a power series of a cosine.
 
         Parameters
@@ -108,7 +108,7 @@ class NeuralTangent(CosineKernel):
 
         Examples
         --------
-        >>> NeuralTangent(train_output=False).series().coefficients(4).round(6)
+        >>> NeuralTangent(train_output=False).power_series().coefficients(4).round(6)
         array([0.      , 0.25    , 0.159155, 0.      , 0.026526])
         """
         return neural_tangent_series(

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from powersketch.exceptions import InputError
+from powersketch.kernels.gamma import Gamma, checked_gamma
 from powersketch.kernels.kernel import Kernel, or_float64
 from powersketch.kernels.rows import Float64
 from powersketch.parameters import (
     checked_integer,
     checked_non_negative,
-    checked_positive,
 )
 
 if TYPE_CHECKING:
     from powersketch.kernels.series import CoefficientSeries
 
-__all__ = ["Polynomial"]
+__all__ = ["Linear", "Polynomial"]
 
 _HIGHEST_DEGREE = 2**30
 
@@ -33,8 +33,8 @@ class Polynomial(Kernel):
     ----------
     degree : int, default=2
         The exponent p, at least 1.
-    gamma : float, default=1.0
-        Positive and finite.
+    gamma : float, "scale" or "median", default=1.0
+        Positive and finite. The names stand for numbers that :meth:`resolve` takes from the data.
     coef0 : float, default=0.0
         The constant :math:`c_0`, finite and not negative: a negative one is not a positive
         definite kernel.
@@ -51,12 +51,12 @@ class Polynomial(Kernel):
     array([ 42.875, 729.   ])
     >>> kernel.product(X, [1.0, 2.0])
     array([ 292.875, 1583.   ])
-    >>> kernel.series().coefficients()
+    >>> kernel.power_series().coefficients()
     array([1.   , 1.5  , 0.75 , 0.125])
     """
 
     degree: int = 2
-    gamma: float = 1.0
+    gamma: Gamma = 1.0
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
@@ -66,10 +66,10 @@ class Polynomial(Kernel):
                 f"degree={self.degree} is out of range; choose at most {_HIGHEST_DEGREE}: beyond "
                 "it, the rounding errors of inner products alone decide on the values."
             )
-        object.__setattr__(self, "gamma", checked_positive("gamma", self.gamma))
+        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
         object.__setattr__(self, "coef0", checked_non_negative("coef0", self.coef0))
 
-    def series(self) -> CoefficientSeries:
+    def power_series(self) -> CoefficientSeries:
         r"""Return the kernel as a power series of the inner product.
 
         Returns
@@ -85,7 +85,7 @@ class Polynomial(Kernel):
 
         Examples
         --------
-        >>> Polynomial(degree=2, gamma=3.0, coef0=1.0).series().coefficients()
+        >>> Polynomial(degree=2, gamma=3.0, coef0=1.0).power_series().coefficients()
         array([1., 6., 9.])
         """
         # Loaded when it is first needed: features and kernel matrices do without it.
@@ -94,7 +94,7 @@ class Polynomial(Kernel):
         coefficients = np.zeros(self.degree + 1)
         # Decimals have exponents without end, so that no factor overflows before the product.
         with decimal.localcontext(_wide_decimals()):
-            gamma, coef0 = decimal.Decimal(self.gamma), decimal.Decimal(self.coef0)
+            gamma, coef0 = decimal.Decimal(self._gamma), decimal.Decimal(self.coef0)
             binomial = 1
             for power in range(self.degree, -1, -1):
                 constant = coef0 ** (self.degree - power) if power < self.degree else 1
@@ -118,7 +118,7 @@ class Polynomial(Kernel):
         return _integer_power(self._affine(sizes), self.degree)
 
     def _affine(self, products: Float64) -> Float64:
-        affine: Float64 = self.gamma * products
+        affine: Float64 = self._gamma * products
         affine += self.coef0
         return affine
 
@@ -133,6 +133,23 @@ class Polynomial(Kernel):
             f"and its power degree={self.degree} must not be above {np.finfo(dtype).max:.3g}: "
             f"scale X or gamma down{or_float64(dtype)}."
         )
+
+
+@dataclass(frozen=True)
+class Linear(Polynomial):
+    r"""The kernel :math:`k(x, y) = \langle x, y \rangle`, the polynomial one of degree 1.
+
+    Examples
+    --------
+    >>> from powersketch.kernels import Linear
+    >>> Linear()([[1.0, 2.0], [0.0, 4.0]])
+    array([[ 5.,  8.],
+           [ 8., 16.]])
+    """
+
+    degree: int = field(default=1, init=False, repr=False)
+    gamma: Gamma = field(default=1.0, init=False, repr=False)
+    coef0: float = field(default=0.0, init=False, repr=False)
 
 
 def _integer_power(base: Float64, exponent: int) -> Float64:

@@ -10,7 +10,7 @@ from powersketch.linalg.factors import (
     TriangularFactor,
 )
 from powersketch.linalg.gradient import preconditioned_gradient
-from powersketch.linalg.operators import FactorOperator, KernelOperator, check_kernel
+from powersketch.linalg.operators import FactorOperator, KernelOperator
 from powersketch.linalg.results import SolverResult, warn_if_not_converged
 from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
 
@@ -24,7 +24,6 @@ __all__ = [
     "SquaredFactor",
     "TriangularFactor",
     "TriangularRows",
-    "check_kernel",
     "conjugate_gradients",
     "dwarfing_rows",
     "jittered_cholesky",

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import available_memory, thread_count
-from powersketch.kernels import Kernel
+from powersketch.kernels import Kernel, as_kernel
 from powersketch.linalg.panels import (
     Float64,
     exact_product,
@@ -39,8 +39,8 @@ class KernelOperator(SymmetricOperator):
 
     Parameters
     ----------
-    kernel : powersketch.kernels.Kernel
-        Any of the exact kernels.
+    kernel : powersketch.kernels.Kernel or str
+        Any of the exact kernels, or a name that `as_kernel` knows.
     X : {array-like, sparse matrix or array} of shape (n, d)
         Finite real numbers. Kept, and not to be changed as long as the operator is used.
     alpha : float, default=0.0
@@ -77,19 +77,19 @@ class KernelOperator(SymmetricOperator):
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | str,
         X: Any,
         alpha: float = 0.0,
         *,
         memory_budget: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        check_kernel(kernel)
+        kernel = as_kernel(kernel)
         alpha = checked_non_negative("alpha", alpha, reason="as it is added to the diagonal")
         budget = _checked_budget(memory_budget)
         thread_count(n_jobs)
         X = checked_rows(X)
-        self.kernel, self.stored = kernel, _storage(X, budget)
+        self.kernel, self.stored = kernel.resolve(X), _storage(X, budget)
         self._X, self._n_jobs = X, n_jobs
         super().__init__(X.shape[0], alpha, np.float32 if self.stored == "float32" else np.float64)
         self.matrix = self._computed_matrix()
@@ -218,15 +218,6 @@ def _checked_budget(memory_budget: int | None) -> int:
     return checked_integer(
         "memory_budget", memory_budget, 0, remedy="give bytes, or None for half of what is free"
     )
-
-
-def check_kernel(kernel: object) -> None:
-    """Refuse what is not an exact kernel."""
-    if not isinstance(kernel, Kernel):
-        raise InputTypeError(
-            f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the objects of "
-            "powersketch.kernels: use Gaussian(), for example."
-        )
 
 
 def _storage(X: Any, budget: int) -> str:

@@ -11,17 +11,16 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.accuracy import Certificate, grown_size
-from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
-from powersketch.exceptions import InputTypeError, RangeWarning, warn_user
+from powersketch.arrays import Real, Rows, divide_or_zero
+from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.execution import Progress, blas_threads, thread_count
 from powersketch.feature_maps import (
     absurd_rows,
     checked_size,
     outlying,
-    resolved_gamma,
     without_rows,
 )
-from powersketch.kernels import Gaussian, Kernel
+from powersketch.kernels import Kernel, as_kernel
 from powersketch.nystroem.columns import precise_diagonal
 from powersketch.nystroem.features import NystroemFeatures, workers
 from powersketch.nystroem.scores import SCORES
@@ -70,8 +69,8 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    kernel : powersketch.kernels.Kernel or None, default=None
-        The kernel, with its parameters. None is the Gaussian kernel with
+    kernel : powersketch.kernels.Kernel, str or None, default=None
+        The kernel, with its parameters, or the name of one. None is the Gaussian kernel with
         gamma = 1 / (n_features · variance of X). Rows that are more than 300 times as far from the
         centre as is typical do not count in it, with an OutlierWarning.
     n_components : int or "auto", default=100
@@ -157,7 +156,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __init__(
         self,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         *,
         n_components: int | str = 100,
         scores: str = "recursive",
@@ -199,9 +198,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
         absurd = absurd_rows(X)
-        kernel = self.kernel
-        if kernel is None:
-            kernel = Gaussian(_scale_gamma(without_rows(X, absurd)))
+        kernel = self._given_kernel().resolve(without_rows(X, absurd))
         threads = workers(thread_count(self.n_jobs))
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):
@@ -338,9 +335,12 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         order = np.argsort(indices)
         return indices[order], np.concatenate((scores[found], np.ones(absurd.size)))[order]
 
+    def _given_kernel(self) -> Kernel:
+        return as_kernel("gaussian" if self.kernel is None else self.kernel)
+
     def _check_parameters(self) -> None:
         """Refuse bad parameters before any data is touched."""
-        _check_kernel(self.kernel)
+        self._given_kernel()
         checked_size(self.n_components, self.eps)
         one_of("scores", self.scores, tuple(SCORES))
         if self.alpha is not None:
@@ -351,14 +351,6 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             refuse_unused(self, {"alpha": "with scores='uniform', which has no scores"})
         thread_count(self.n_jobs)
         checked_verbose(self.verbose)
-
-
-def _check_kernel(kernel: Any) -> None:
-    if kernel is not None and not isinstance(kernel, Kernel):
-        raise InputTypeError(
-            f"kernel={kernel!r} is a {type(kernel).__name__}; allowed are the kernels of "
-            "powersketch.kernels and None: pass for instance Gaussian(gamma=1.0)."
-        )
 
 
 def _warn_of_few_rows(n_components: int, rows: int) -> None:
@@ -392,10 +384,3 @@ def _usual_loss(kernel: Kernel, X: Rows, drawn: _Drawn) -> float:
         return 1.0
     some = X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]]
     return float(np.mean(_lost_shares(kernel, some, drawn.features.transform(some))))
-
-
-def _scale_gamma(X: Rows) -> float:
-    if is_sparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return resolved_gamma("scale", X)

@@ -3,7 +3,7 @@
 from powersketch.powers.adaptive_draws import adaptive_tuples, affordable_draw
 from powersketch.powers.complex_to_real import ComplexToReal
 from powersketch.powers.merged_tuples import AdaptiveTuples
-from powersketch.powers.methods import BoundPowers, PowerMethod, Powers, RowFormat
+from powersketch.powers.methods import FormatCache, PowerMethod, Powers
 from powersketch.powers.monomials import Monomials, monomial_count, monomials_fit
 from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
 from powersketch.powers.repeated_squaring import (
@@ -28,14 +28,13 @@ POWER_METHODS: dict[str, PowerMethod] = {
 __all__ = [
     "POWER_METHODS",
     "AdaptiveTuples",
-    "BoundPowers",
     "ComplexToReal",
+    "FormatCache",
     "Monomials",
     "PowerMethod",
     "PowerProgram",
     "PowerSketch",
     "Powers",
-    "RowFormat",
     "SampledMonomials",
     "Scaled",
     "Slice",

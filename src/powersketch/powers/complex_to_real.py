@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
+from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.execution import ordered_map
-from powersketch.powers.methods import RowFormat
+from powersketch.powers.methods import FormatCache
 from powersketch.powers.programs import Slice
 from powersketch.powers.scaled_numbers import Scaled
 from powersketch.powers.unit_rows import UnitRows, to_one, unit_rows
@@ -27,6 +28,8 @@ _LANES = 16  # rows that the transforms process side by side
 # the range of float32.
 _FACTORS_BETWEEN_RESCALINGS = 4
 _NOISE = 64  # roundings of rows whose largest coordinates are near one
+# The real and imaginary parts of a direction, by factor.
+_Images: TypeAlias = list[tuple[Real, Real]]
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,10 @@ class ComplexToReal:
     blocks: tuple[Block, ...]
     factors: tuple[ComplexProjection, ...]
     preserve_norms: bool
+    direction: Vector | None = None
+    _images: FormatCache[_Images | None] = field(
+        default_factory=FormatCache, init=False, repr=False
+    )
 
     @classmethod
     def draw(
@@ -99,6 +106,7 @@ class ComplexToReal:
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
+        direction: Vector | None = None,
     ) -> ComplexToReal:
         """Sample the factors; each of them is independent of the others."""
         blocks: list[Block] = []
@@ -109,7 +117,7 @@ class ComplexToReal:
             needed = max(block.stop for block in blocks if block.degree >= step)
             branch = streams.child(f"factor/{step}")
             factors.append(complex_projection(base_sketch, branch, columns, needed, internal))
-        return cls(columns, tuple(blocks), tuple(factors), preserve_norms)
+        return cls(columns, tuple(blocks), tuple(factors), preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -121,84 +129,71 @@ class ComplexToReal:
         block = self.blocks[self.degrees.index(degree)]
         return math.sqrt(2.0 / block.output.size)
 
-    def bind(self, rows: RowFormat, direction: NDArray[np.float64] | None) -> BoundComplexToReal:
-        """Make the sketch ready for rows of one format and, maybe, a shift along a direction.
+    def _images_for(self, X: Rows) -> _Images | None:
+        """Return the projections of the direction, if they are what a shift adds.
 
-        The rows may have fewer columns than the sketch, whose further columns are then reached
-        through the direction only.
+        It is added to dense rows themselves. Sparse ones would not stay sparse: their projections
+        get it.
         """
-        if not rows.sparse or direction is None:
-            return BoundComplexToReal(self, direction, None)
-        row = np.ascontiguousarray(direction[None, :], dtype=np.float64)
-        images = [
-            tuple(part.astype(rows.dtype) for part in factor.apply(row)) for factor in self.factors
-        ]
-        return BoundComplexToReal(self, direction, tuple((real, im) for real, im in images))
+        if not is_sparse(X) or self.direction is None:
+            return None
+        row = np.ascontiguousarray(self.direction[None, :], dtype=np.float64)
+        images = (factor.apply(row) for factor in self.factors)
+        return [(real.astype(X.dtype), imaginary.astype(X.dtype)) for real, imaginary in images]
 
-
-@dataclass(frozen=True, eq=False)
-class BoundComplexToReal:
-    """A complex-to-real sketch for one format of rows.
-
-    A shift is added to dense rows themselves. Sparse ones would not stay sparse: to their
-    projections it adds the projections of the direction, which `images` holds.
-    """
-
-    sketch: ComplexToReal
-    direction: NDArray[np.float64] | None
-    images: tuple[tuple[Real, Real], ...] | None
-
-    def apply(
+    def write(
         self,
         X: Rows,
-        row_scale: NDArray[np.float64],
-        row_shift: NDArray[np.float64] | None,
-        block_scales: NDArray[np.float64],
+        row_scale: Vector,
+        row_shift: Vector | None,
+        block_scales: Float64,
         out: Real,
         threads: int,
     ) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        step = self._rows_at_once(X)
-        parts = [slice(start, start + step) for start in range(0, X.shape[0], step)]
+        images, parts = self._images.get(X, self._images_for), slices(*self._cut(X))
 
         def write(part: slice) -> bool:
             shift = None if row_shift is None else row_shift[part]
             rows = unit_rows(X[part], row_scale[part], shift, self.direction)
-            return self._write(rows, block_scales[part], out[part])
+            return self._write(rows, images, block_scales[part], out[part])
 
         # A list, as every part has to be written even if one of them overflows.
         return all(list(ordered_map(write, parts, threads)))
 
-    def _rows_at_once(self, X: Rows) -> int:
-        width = _ARRAYS_AT_ONCE * self.sketch.blocks[-1].stop
+    def _cut(self, X: Rows) -> tuple[int, int]:
+        """Return the number of rows, and how many of them are taken at once."""
+        width = _ARRAYS_AT_ONCE * self.blocks[-1].stop
         if not is_sparse(X):
-            width = max(width, self.sketch.columns)
+            width = max(width, self.columns)
         rows: int = _CACHE_BYTES // (width * X.dtype.itemsize)
-        return max(rows // _LANES, 1) * _LANES
+        return X.shape[0], max(rows // _LANES, 1) * _LANES
 
-    def _write(self, rows: UnitRows, block_scales: NDArray[np.float64], out: Real) -> bool:
+    def _write(
+        self, rows: UnitRows, images: _Images | None, block_scales: Float64, out: Real
+    ) -> bool:
         """Multiply factor after factor, and write every block as soon as its degree is there."""
-        fits, last = True, len(self.sketch.factors)
-        real, imaginary = self._projection(rows, 0)
+        fits, last = True, len(self.factors)
+        real, imaginary = self._projection(rows, images, 0)
         track = rows.exponent.copy()
         for degree in range(1, last + 1):
-            for column, block in enumerate(self.sketch.blocks):
+            for column, block in enumerate(self.blocks):
                 if block.degree == degree:
                     values, scales = block.columns_of(real, imaginary), block_scales[:, column]
                     fits &= self._write_block(values, block.output, scales, track, out)
             if degree == last:
                 break
-            factor = self._projection(rows, degree)
+            factor = self._projection(rows, images, degree)
             real, imaginary = _product(real, imaginary, *factor)
             track += rows.exponent
             if degree % _FACTORS_BETWEEN_RESCALINGS == 0:
                 track += _rescale(real, imaginary)
         return fits
 
-    def _projection(self, rows: UnitRows, index: int) -> tuple[Real, Real]:
-        real, imaginary = self.sketch.factors[index].apply(rows.values)
-        if rows.shift is not None and self.images is not None:
-            for part, image in zip((real, imaginary), self.images[index], strict=True):
+    def _projection(self, rows: UnitRows, images: _Images | None, index: int) -> tuple[Real, Real]:
+        real, imaginary = self.factors[index].apply(rows.values)
+        if rows.shift is not None and images is not None:
+            for part, image in zip((real, imaginary), images[index], strict=True):
                 part += rows.shift[:, None] * image
         # What is left of sums that cancel is rounding errors, which norms would make features of.
         noise = _NOISE * np.finfo(real.dtype).eps
@@ -219,7 +214,7 @@ class BoundComplexToReal:
         values *= factor.astype(values.dtype)[:, None]
         squares = routines.squared_norms(values)
         norms = np.sqrt(squares)
-        if self.sketch.preserve_norms:
+        if self.preserve_norms:
             scaling = divide_or_zero(scales, norms)
         else:
             scaled = Scaled.of(scales).times_power_of_two(track + exponent).to_float()

@@ -21,7 +21,6 @@ from powersketch.powers.fixed_order_algebra import (
     inverse_of_triangular,
     shifted,
 )
-from powersketch.powers.methods import RowFormat
 from powersketch.powers.programs import Slice
 from powersketch.powers.repeated_squaring import PowerSketch
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
@@ -132,9 +131,8 @@ class SketchedPowers:
             squares = routines.squared_norms(X)
             norms = ascending_powers(Scaled.of(np.sqrt(squares)), list(degrees))
             scales = {r: norm.to_float() for r, norm in zip(degrees, norms, strict=True)}
-            bound = sketch.bind(RowFormat(X.dtype, X.shape[1], is_sparse(X)), None)
             columns = np.stack([scales[r] for r in sketch.degrees], axis=1)
-            bound.apply(X, np.ones(X.shape[0]), None, columns, out, 1)
+            sketch.write(X, np.ones(X.shape[0]), None, columns, out, 1)
         return cls(out, degree)
 
     def probes(self, streams: RandomStreams, power: int, width: int) -> Float64:

@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Generic, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from powersketch.arrays import Real, Rows
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.powers.programs import Slice
 from powersketch.random_streams import RandomStreams
 
-
-@dataclass(frozen=True, eq=False)
-class RowFormat:
-    """What the rows to come look like."""
-
-    dtype: np.dtype[Any]
-    columns: int
-    sparse: bool
+Prepared = TypeVar("Prepared")
 
 
-class BoundPowers(Protocol):
-    """A sketch of powers made ready for rows of one format."""
+class FormatCache(Generic[Prepared]):
+    """What a sketch has prepared for each format of rows it met; pickles and copies start empty."""
 
-    def apply(
-        self,
-        X: Rows,
-        row_scale: NDArray[np.float64],
-        row_shift: NDArray[np.float64] | None,
-        block_scales: NDArray[np.float64],
-        out: Real,
-        threads: int,
-    ) -> bool:
-        """Write the features of every row into `out`; False if one overflows its dtype.
+    def __init__(self) -> None:
+        self._prepared: dict[tuple[str, int, bool], Prepared] = {}
 
-        Powers are taken of u = row_scale · x + row_shift · direction, whose norm is near one.
-        Column b of `block_scales` belongs to degree b of `degrees`: it is the norm that every row
-        of the block gets if norms are preserved, else the factor of the linear sketch.
-        """
+    def get(self, X: Rows, prepare: Callable[[Rows], Prepared]) -> Prepared:
+        """Return what `prepare` gives for rows of this dtype and length, dense or sparse."""
+        key = (X.dtype.char, X.shape[1], is_sparse(X))
+        if key not in self._prepared:
+            self._prepared[key] = prepare(X)
+        return self._prepared[key]
+
+    def __reduce__(self) -> tuple[type[FormatCache[Prepared]], tuple[()]]:
+        return type(self), ()
 
 
 class Powers(Protocol):
@@ -57,11 +43,22 @@ class Powers(Protocol):
     def literal_factor(self, degree: int) -> float:
         """Return the factor with which a degree's block, its norms not preserved, is unbiased."""
 
-    def bind(self, rows: RowFormat, direction: NDArray[np.float64] | None) -> BoundPowers:
-        """Make the sketch ready for rows of one format and, maybe, a shift along a direction.
+    def write(
+        self,
+        X: Rows,
+        row_scale: Vector,
+        row_shift: Vector | None,
+        block_scales: Float64,
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the features of every row into `out`; False if one overflows its dtype.
 
-        The rows may have fewer columns than the sketch, whose further columns are then reached
-        through the direction only.
+        Powers are taken of u = row_scale · x + row_shift · direction, whose norm is near one. The
+        rows may have fewer columns than the sketch, whose further columns are then reached through
+        the direction only. Column b of `block_scales` belongs to degree b of `degrees`: it is the
+        norm that every row of the block gets if norms are preserved, else the factor of the linear
+        sketch.
         """
 
 
@@ -77,9 +74,10 @@ class PowerMethod(Protocol):
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
+        direction: Vector | None = None,
     ) -> Powers:
         """Sample a sketch of the powers in `outputs` of vectors of length `columns`.
 
         `internal` is the length of intermediate powers, a power of two that is not below any
-        slice's stop; `base_sketch` names the leaves.
+        slice's stop; `base_sketch` names the leaves; rows can be shifted along the `direction`.
         """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Real, Rows, is_sparse, padded_length
-from powersketch.powers.methods import RowFormat
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, padded_length
+from powersketch.powers.methods import FormatCache
 from powersketch.powers.programs import PowerProgram, Slice, all_powers, single_power
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
@@ -51,6 +51,8 @@ class PowerSketch:
         The products, and the slices of S that become features.
     preserve_norms : bool
         Whether every power is rescaled to its exact norm.
+    direction : ndarray or None
+        What rows can be shifted along.
     """
 
     columns: int
@@ -58,6 +60,11 @@ class PowerSketch:
     pair: TensorSRHT
     program: PowerProgram
     preserve_norms: bool
+    direction: Vector | None = None
+    # A T that is not part of the chain, and the chain.
+    _chains: FormatCache[tuple[BaseSketch | None, Chain]] = field(
+        default_factory=FormatCache, init=False, repr=False
+    )
 
     @classmethod
     def draw(
@@ -69,6 +76,7 @@ class PowerSketch:
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
+        direction: Vector | None = None,
     ) -> PowerSketch:
         """Sample T and S for the degrees and slices in `outputs`."""
         base: BaseSketch | None = None
@@ -80,16 +88,24 @@ class PowerSketch:
             program = single_power(degree, output, internal)
         else:
             program = all_powers(outputs, internal)
-        return cls(columns, base, pair, program, preserve_norms)
+        return cls(columns, base, pair, program, preserve_norms, direction)
 
     @classmethod
-    def linear(cls, base: BaseSketch, output: Slice, *, preserve_norms: bool) -> PowerSketch:
+    def linear(
+        cls,
+        base: BaseSketch,
+        output: Slice,
+        *,
+        preserve_norms: bool,
+        direction: Vector | None = None,
+    ) -> PowerSketch:
         """Return T alone, as a chain without products."""
         length = padded_length(base.size)
         # No product is taken: S only tells how long the register is.
         ones, positions = np.ones(length, dtype=np.int8), np.arange(length, dtype=np.int32)
         unused = TensorSRHT(length, length, PairSpec(ones, ones, positions, positions))
-        return cls(base.columns, base, unused, all_powers({1: output}, length), preserve_norms)
+        program = all_powers({1: output}, length)
+        return cls(base.columns, base, unused, program, preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -108,9 +124,11 @@ class PowerSketch:
         used = self.program.outputs[self.program.degrees.index(degree), 2]
         return math.sqrt(self.pair.length / int(used)) if degree > 1 else 1.0
 
-    def leaf_of(self, direction: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return T applied to one vector."""
-        row = np.ascontiguousarray(direction[None, :], dtype=np.float64)
+    def _leaf_shift(self) -> Vector:
+        """Return T applied to the direction."""
+        if self.direction is None:
+            return np.empty(0)
+        row = np.ascontiguousarray(self.direction[None, :], dtype=np.float64)
         leaf = row if self.base is None else self.base.apply(row)
         return np.pad(leaf[0], (0, self.leaf_length - leaf.shape[1]))
 
@@ -122,54 +140,40 @@ class PowerSketch:
             return self.base.spec
         return None
 
-    def bind(self, rows: RowFormat, direction: NDArray[np.float64] | None) -> BoundPowerSketch:
-        """Make the sketch ready for rows of one format and, maybe, a shift along a direction.
-
-        The rows may have fewer columns than the sketch, whose further columns are then reached
-        through the direction only.
-        """
-        fused = None if rows.sparse else self._fused_leaf()
+    def _chain_for(self, X: Rows) -> tuple[BaseSketch | None, Chain]:
+        fused = None if is_sparse(X) else self._fused_leaf()
         outside = self.base if fused is None else None
         spec = ChainSpec(
-            columns=rows.columns if outside is None else outside.size,
+            columns=X.shape[1] if outside is None else outside.size,
             leaf=fused,
             leaf_length=self.leaf_length,
-            leaf_shift=np.empty(0) if direction is None else self.leaf_of(direction),
+            leaf_shift=self._leaf_shift(),
             pair=self.pair.spec,
             steps=self.program.steps,
             outputs=self.program.outputs,
             registers=self.program.registers,
             preserve_norms=self.preserve_norms,
         )
-        return BoundPowerSketch(outside, make_chain(spec, rows.dtype))
+        return outside, make_chain(spec, X.dtype)
 
-
-@dataclass(frozen=True, eq=False)
-class BoundPowerSketch:
-    """A power sketch for one dtype: an outside T, if it is not part of the chain, and the chain."""
-
-    outside: BaseSketch | None
-    chain: Chain
-
-    def apply(
+    def write(
         self,
         X: Rows,
-        row_scale: NDArray[np.float64],
-        row_shift: NDArray[np.float64] | None,
-        block_scales: NDArray[np.float64],
+        row_scale: Vector,
+        row_shift: Vector | None,
+        block_scales: Float64,
         out: Real,
         threads: int,
     ) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        power = extreme_power(row_scale, X.dtype)
-        if np.any(power != 1.0):
-            X, row_scale = times_rows(X, power), row_scale / power
-        if self.outside is not None:
-            X = self.outside.apply(X, threads=threads)
+        outside, chain = self._chains.get(X, self._chain_for)
+        X, row_scale = within_range(X, row_scale)
+        if outside is not None:
+            X = outside.apply(X, threads=threads)
         elif is_sparse(X):
             X = X.toarray()
         shift = np.empty(0) if row_shift is None else row_shift
-        return self.chain.apply(
+        return chain.apply(
             X,
             row_scale.astype(out.dtype),
             shift.astype(out.dtype),
@@ -177,6 +181,14 @@ class BoundPowerSketch:
             out,
             threads,
         )
+
+
+def within_range(X: Rows, row_scale: Vector) -> tuple[Rows, Vector]:
+    """Return rows and scales with the same products, extreme scales moved into the rows."""
+    power = extreme_power(row_scale, X.dtype)
+    if np.any(power != 1.0):
+        return times_rows(X, power), row_scale / power
+    return X, row_scale
 
 
 def extreme_power(row_scale: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows
-from powersketch.powers.methods import RowFormat
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
+from powersketch.powers.methods import FormatCache
 from powersketch.powers.programs import Slice
-from powersketch.powers.repeated_squaring import extreme_power, times_rows
+from powersketch.powers.repeated_squaring import within_range
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import TensorSketchSpec, make_tensor_sketch
 
@@ -45,7 +45,7 @@ class TensorSketchPowers:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import RowFormat, Slice, TensorSketchPowers
+    >>> from powersketch.powers import Slice, TensorSketchPowers
     >>> from powersketch.random_streams import RandomStreams
     >>> sketch = TensorSketchPowers.draw(
     ...     RandomStreams(7),
@@ -55,9 +55,9 @@ class TensorSketchPowers:
     ...     base_sketch="srht",
     ...     preserve_norms=False,
     ... )
-    >>> bound = sketch.bind(RowFormat(np.dtype(np.float64), 3, sparse=False), None)
     >>> ones, out = np.ones(2), np.empty((2, 4))
-    >>> bound.apply(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]), ones, None, ones[:, None], out, 1)
+    >>> X = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    >>> sketch.write(X, ones, None, ones[:, None], out, 1)
     True
     >>> np.linalg.norm(out, axis=1)
     array([1., 4.])
@@ -67,6 +67,10 @@ class TensorSketchPowers:
     outputs: Mapping[int, Slice]
     keys: Mapping[int, NDArray[np.uint64]]
     preserve_norms: bool
+    direction: Vector | None = None
+    _sketches: FormatCache[routines.TensorSketch] = field(
+        default_factory=FormatCache, init=False, repr=False
+    )
 
     @classmethod
     def draw(
@@ -78,12 +82,13 @@ class TensorSketchPowers:
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
+        direction: Vector | None = None,
     ) -> TensorSketchPowers:
         """Sample the keys of all hashes; neither `internal` nor `base_sketch` matters."""
         del internal, base_sketch
         # With hashes in common, the errors of two degrees would be correlated and add up.
         keys = {degree: streams.words(f"degree_{degree}", degree) for degree in outputs}
-        return cls(columns, dict(outputs), keys, preserve_norms)
+        return cls(columns, dict(outputs), keys, preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -95,48 +100,33 @@ class TensorSketchPowers:
         del degree
         return 1.0
 
-    def bind(
-        self, rows: RowFormat, direction: NDArray[np.float64] | None
-    ) -> BoundTensorSketchPowers:
-        """Make the sketch ready for rows of one format and, maybe, a shift along a direction.
-
-        The rows may have fewer columns than the sketch, whose further columns are then reached
-        through the direction only.
-        """
+    def _sketch_for(self, X: Rows) -> routines.TensorSketch:
         blocks = [(degree, cut.size, cut.offset) for degree, cut in self.outputs.items()]
         nothing = np.empty(0, dtype=np.uint64)
         spec = TensorSketchSpec(
-            columns=rows.columns,
+            columns=X.shape[1],
             blocks=np.array(blocks, dtype=np.int32).reshape(-1, 3),
             keys=np.concatenate([nothing, *(self.keys[degree] for degree in self.outputs)]),
-            direction=np.empty(0) if direction is None else direction,
+            direction=np.empty(0) if self.direction is None else self.direction,
             preserve_norms=self.preserve_norms,
-            sparse=rows.sparse,
+            sparse=is_sparse(X),
         )
-        return BoundTensorSketchPowers(make_tensor_sketch(spec, rows.dtype))
+        return make_tensor_sketch(spec, X.dtype)
 
-
-@dataclass(frozen=True, eq=False)
-class BoundTensorSketchPowers:
-    """TensorSketches for rows of one format."""
-
-    sketch: routines.TensorSketch
-
-    def apply(
+    def write(
         self,
         X: Rows,
-        row_scale: NDArray[np.float64],
-        row_shift: NDArray[np.float64] | None,
-        block_scales: NDArray[np.float64],
+        row_scale: Vector,
+        row_shift: Vector | None,
+        block_scales: Float64,
         out: Real,
         threads: int,
     ) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        power = extreme_power(row_scale, X.dtype)
-        if np.any(power != 1.0):
-            X, row_scale = times_rows(X, power), row_scale / power
+        sketch = self._sketches.get(X, self._sketch_for)
+        X, row_scale = within_range(X, row_scale)
         shift = np.empty(0) if row_shift is None else row_shift
-        return self.sketch.apply(
+        return sketch.apply(
             X,
             row_scale.astype(out.dtype),
             shift.astype(out.dtype),

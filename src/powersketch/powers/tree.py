@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, divide_or_zero, is_sparse
+from powersketch.arrays import Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.parameters import checked_integer
-from powersketch.powers.methods import RowFormat
+from powersketch.powers.methods import FormatCache
 from powersketch.powers.programs import Slice
-from powersketch.powers.repeated_squaring import extreme_power, times_rows
+from powersketch.powers.repeated_squaring import times_rows, within_range
 from powersketch.powers.tree_steps import Span, Step, halves, level, tree_steps
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, TensorSRHT
-
-Vector = NDArray[np.float64]
 
 # A tree has a leaf and a node for every degree.
 _HIGHEST_DEGREE = 2048
@@ -63,7 +59,7 @@ class TreeSketch:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import RowFormat, Slice, TreeSketch
+    >>> from powersketch.powers import Slice, TreeSketch
     >>> from powersketch.random_streams import RandomStreams
     >>> sketch = TreeSketch.draw(
     ...     RandomStreams(7),
@@ -75,8 +71,7 @@ class TreeSketch:
     ... )
     >>> x, norm = np.array([[0.6, 0.0, -0.8]]), np.ones((1, 1))
     >>> features = np.empty((1, 8))
-    >>> bound = sketch.bind(RowFormat(x.dtype, columns=3, sparse=False), None)
-    >>> bound.apply(x, np.ones(1), None, norm, features, threads=1)
+    >>> sketch.write(x, np.ones(1), None, norm, features, threads=1)
     True
     >>> round(float(features[0] @ features[0]), 12)
     1.0
@@ -89,6 +84,10 @@ class TreeSketch:
     bases: Mapping[str, BaseSketch]
     pairs: Mapping[str, TensorSRHT]
     preserve_norms: bool
+    direction: Vector | None = None
+    _shifts: FormatCache[Mapping[str, Real]] = field(
+        default_factory=FormatCache, init=False, repr=False
+    )
 
     @classmethod
     def draw(
@@ -100,6 +99,7 @@ class TreeSketch:
         internal: int,
         base_sketch: str,
         preserve_norms: bool,
+        direction: Vector | None = None,
     ) -> TreeSketch:
         """Sample T of every leaf and S of every node that the degrees in `outputs` need."""
         for degree in outputs:
@@ -121,7 +121,7 @@ class TreeSketch:
                 pairs[step.operator] = TensorSRHT.draw(own, length, size)
             elif not height and size < columns:
                 bases[step.operator] = BASE_SKETCHES[base_sketch].draw(own, columns, size)
-        return cls(columns, internal, dict(outputs), steps, bases, pairs, preserve_norms)
+        return cls(columns, internal, dict(outputs), steps, bases, pairs, preserve_norms, direction)
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -138,26 +138,16 @@ class TreeSketch:
         del degree
         return 1.0
 
-    def bind(self, rows: RowFormat, direction: Vector | None) -> BoundTreeSketch:
-        """Make the sketch ready for rows of one format and, maybe, a shift along a direction."""
-        shifts: dict[str, Real] = {}
-        if direction is not None and not self.keeps_rows:
-            row = np.ascontiguousarray(direction[None, :], dtype=np.float64)
-            shifts = {name: T.apply(row)[0].astype(rows.dtype) for name, T in self.bases.items()}
-        elif direction is not None:
-            shifts = {_ROWS: direction.astype(rows.dtype)}
-        return BoundTreeSketch(self, rows.dtype, shifts)
+    def _shifts_for(self, X: Rows) -> Mapping[str, Real]:
+        """Return what every T makes of the direction."""
+        if self.direction is None:
+            return {}
+        if self.keeps_rows:
+            return {_ROWS: self.direction.astype(X.dtype)}
+        row = np.ascontiguousarray(self.direction[None, :], dtype=np.float64)
+        return {name: T.apply(row)[0].astype(X.dtype) for name, T in self.bases.items()}
 
-
-@dataclass(frozen=True, eq=False)
-class BoundTreeSketch:
-    """A tree for one dtype, with what every T makes of the direction of the shift."""
-
-    sketch: TreeSketch
-    dtype: np.dtype[Any]
-    shifts: Mapping[str, Real]
-
-    def apply(
+    def write(
         self,
         X: Rows,
         row_scale: Vector,
@@ -167,11 +157,13 @@ class BoundTreeSketch:
         threads: int,
     ) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        fits = True
+        fits, shifts = True, self._shifts.get(X, self._shifts_for)
         for part in self._parts(X, threads):
-            shift = None if row_shift is None else row_shift[part].astype(self.dtype)
-            rows = self._scaled_rows(X[part], row_scale[part], shift)
-            evaluation = _Evaluation(self, rows, shift, threads)
+            shift = None if row_shift is None else row_shift[part].astype(X.dtype)
+            rows = self._scaled_rows(X[part], row_scale[part])
+            if shift is not None and self.keeps_rows:
+                rows += shift[:, None] * shifts[_ROWS]
+            evaluation = _Evaluation(self, shifts, rows, shift, threads)
             # What leaves the range of the dtype is looked for, and told by the result.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 fits &= evaluation.write(block_scales[part], out[part])
@@ -179,24 +171,19 @@ class BoundTreeSketch:
 
     def _parts(self, X: Rows, threads: int) -> Iterator[slice]:
         """Cut the rows into blocks that stay in cache with their vectors."""
-        longest = self.sketch.internal if is_sparse(X) else max(X.shape[1], self.sketch.internal)
-        rows = threads * max(_BLOCK_BYTES // (longest * self.dtype.itemsize), _FEWEST_ROWS)
-        return (slice(start, start + rows) for start in range(0, X.shape[0], rows))
+        longest = self.internal if is_sparse(X) else max(X.shape[1], self.internal)
+        rows = threads * max(_BLOCK_BYTES // (longest * X.dtype.itemsize), _FEWEST_ROWS)
+        return slices(X.shape[0], rows)
 
-    def _scaled_rows(self, X: Rows, row_scale: Vector, shift: Real | None) -> Rows:
-        """Return what the leaves are applied to: u itself, or its part without the shift."""
-        power = extreme_power(row_scale, self.dtype)
-        if np.any(power != 1.0):
-            X, row_scale = times_rows(X, power), row_scale / power
-        X = times_rows(X, row_scale)
-        if not self.sketch.keeps_rows:
+    def _scaled_rows(self, X: Rows, row_scale: Vector) -> Rows:
+        """Return what the leaves are applied to, but for the shift."""
+        X = times_rows(*within_range(X, row_scale))
+        if not self.keeps_rows:
             return X
         # Rows as short as this take no more memory than a vector of the tree, dense or not.
         dense: Real = X.toarray() if is_sparse(X) else X
-        if dense.shape[1] < self.sketch.columns:
-            dense = np.pad(dense, ((0, 0), (0, self.sketch.columns - dense.shape[1])))
-        if shift is not None:
-            dense += shift[:, None] * self.shifts[_ROWS]
+        if dense.shape[1] < self.columns:
+            dense = np.pad(dense, ((0, 0), (0, self.columns - dense.shape[1])))
         return dense
 
 
@@ -212,14 +199,15 @@ class _Power:
 class _Evaluation:
     """The tree on a block of rows."""
 
-    bound: BoundTreeSketch
+    sketch: TreeSketch
+    shifts: Mapping[str, Real]
     rows: Rows
     shift: Real | None
     threads: int
 
     def write(self, block_scales: Vector, out: Real) -> bool:
         """Take all steps, and write features as soon as they are there; False on overflow."""
-        sketch, powers, fits = self.bound.sketch, dict[Span, _Power](), True
+        sketch, powers, fits = self.sketch, dict[Span, _Power](), True
         block = 0
         for step in sketch.steps:
             power = self._power(step, powers)
@@ -238,7 +226,7 @@ class _Evaluation:
         if not level(step.span):
             return _Power(self._leaf(step.operator), np.ones(self.rows.shape[0]))
         left, right = (powers[half] for half in halves(step.span))
-        S = self.bound.sketch.pairs[step.operator]
+        S = self.sketch.pairs[step.operator]
         values = S.apply(left.values, right.values, threads=self.threads)
         power = _Power(values, left.track * right.track)
         # A product of four vectors of norms near one is far from the limits of any dtype.
@@ -246,10 +234,10 @@ class _Evaluation:
         return power if ordinary else self._normalised(power)
 
     def _leaf(self, name: str) -> Real:
-        T = self.bound.sketch.bases.get(name)
+        T = self.sketch.bases.get(name)
         leaf: Real = self.rows if T is None else T.apply(self.rows, threads=self.threads)
-        if self.shift is not None and name in self.bound.shifts:
-            leaf += self.shift[:, None] * self.bound.shifts[name]
+        if self.shift is not None and name in self.shifts:
+            leaf += self.shift[:, None] * self.shifts[name]
         return leaf
 
     def _normalised(self, power: _Power) -> _Power:
@@ -270,7 +258,7 @@ class _Evaluation:
         """Write one degree's features; False if one of them overflows."""
         values = power.values
         norms = self._norms(values)
-        if self.bound.sketch.preserve_norms:
+        if self.sketch.preserve_norms:
             factor = divide_or_zero(scales, norms)
         else:
             factor = np.where(norms > 0, scales * power.track, 0.0)

@@ -12,10 +12,10 @@ from powersketch.kernels.series.finite import CoefficientSeries
 from powersketch.kernels.series.named import NAMED_SERIES
 from powersketch.kernels.series.power_series import PowerSeries
 
-__all__ = ["power_series"]
+__all__ = ["as_power_series"]
 
 
-def power_series(series: Any, radius: float = 1.0) -> PowerSeries:
+def as_power_series(series: Any, radius: float = 1.0) -> PowerSeries:
     r"""Return the power series that is meant by a name, coefficients or a callable.
 
     Parameters
@@ -35,12 +35,12 @@ def power_series(series: Any, radius: float = 1.0) -> PowerSeries:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.kernels.series import power_series
-    >>> power_series("cosh").coefficients(4)
+    >>> from powersketch.kernels.series import as_power_series
+    >>> as_power_series("cosh").coefficients(4)
     array([1.        , 0.        , 0.5       , 0.        , 0.04166667])
-    >>> power_series([0.5, 0.0, 2.0]).value(3.0)
+    >>> as_power_series([0.5, 0.0, 2.0]).value(3.0)
     array(18.5)
-    >>> power_series(np.exp).coefficients(3)
+    >>> as_power_series(np.exp).coefficients(3)
     array([1.        , 1.        , 0.5       , 0.16666667])
     """
     if isinstance(series, PowerSeries):

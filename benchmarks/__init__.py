@@ -1,0 +1,1 @@
+"""Measurements of powersketch against other libraries and against the machine's limits."""

@@ -1,0 +1,1 @@
+"""Certificates and automatic sizes: do they hold what they promise?"""

@@ -1,0 +1,1 @@
+"""All methods side by side, and beside published figures."""

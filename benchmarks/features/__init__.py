@@ -1,0 +1,1 @@
+"""Feature maps: speed, error, memory."""

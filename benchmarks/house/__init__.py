@@ -1,0 +1,1 @@
+"""The code itself: import time, and how often a call changes files."""

@@ -1,0 +1,1 @@
+"""Other people's methods, written plainly or called from their libraries."""

@@ -1,0 +1,188 @@
+"""Writes measured figures into README.md, at its lines `<!-- measured: NAME -->`."""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report import RESULTS, write_atomically
+
+README = Path(__file__).parents[1] / "README.md"
+_PLACE = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Some rows and columns of the table with this title, under headings of their own."""
+
+    title: str
+    columns: Mapping[str, str]
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+
+EXCERPTS = {
+    "mnist": Excerpt(
+        "Relative error on 1000 MNIST rows by expansion",
+        {
+            "kernel": "1000 MNIST rows of unit norm, 1024 features: error for the kernel",
+            "default": "`PolynomialSketch`",
+            "scikit-learn": "`PolynomialCountSketch`",
+        },
+        {"components": [1024], "kernel": [f"(0.5t + 0.5)^{degree}" for degree in (2, 3, 7, 16)]},
+    ),
+    "digits": Excerpt(
+        "Relative error on 400 digits by degree: the literal algorithm, norms preserved, default",
+        {
+            "degree": "400 digits divided by their mean norm, 1024 features: error by degree",
+            "default": "default",
+            "none": "without the mean",
+            "literal": "the paper's literal sketch",
+            "scikit-learn": "`PolynomialCountSketch`",
+        },
+        {"components": [1024], "degree": [2, 16, 64]},
+    ),
+    "gaussian": Excerpt(
+        "Gaussian kernel: relative error on 800 digits rows",
+        {
+            "gamma": "800 digits, Gaussian kernel, 1024 features: error by gamma",
+            "auto": "`GaussianSketch`",
+            "RBFSampler": "`RBFSampler`",
+            "orthogonal": "orthogonal random features",
+            "Nystroem, 400": "`Nystroem`, 400 features",
+        },
+    ),
+    "tangent": Excerpt(
+        "Neural tangent kernels of one hidden layer: relative error on 800 digits rows",
+        {
+            "kernel": "800 digits of unit norm, neural tangent kernel: error",
+            "components": "features",
+            "powersketch": "`NeuralTangentSketch`",
+            "sketched gradients": "gradients of random networks",
+        },
+    ),
+    "transform": Excerpt(
+        "Transform against scikit-learn's PolynomialCountSketch",
+        {
+            "data": "4096 × 1024 rows → 1024 features, float32, one thread",
+            "degree": "degree",
+            "powersketch ms": "`PolynomialSketch`, ms",
+            "scikit-learn ms": "`PolynomialCountSketch`, ms",
+            "times faster": "times faster",
+        },
+    ),
+    "gaussian_transform": Excerpt(
+        "Gaussian features against scikit-learn's RBFSampler",
+        {
+            "method": "10,000 × 1024 rows → 4096 Gaussian features: `method`",
+            "powersketch ms": "`GaussianSketch`, ms",
+            "RBFSampler ms": "`RBFSampler`, ms",
+            "times faster": "times faster",
+        },
+        {"method": ["auto", "fourier"]},
+    ),
+    "one_row": Excerpt(
+        "Transform of a single row",
+        {"map": "one row, 784 columns → 1024 features", "ms": "ms"},
+    ),
+    "degree": Excerpt(
+        "Transform of long rows against its degree and against copying the input",
+        {
+            "time of": "1024 × 16,384 rows → 1024 features: time of",
+            "over": "over",
+            "ratio": "ratio",
+        },
+    ),
+    "threads": Excerpt(
+        "Two threads against one",
+        {"work": "two threads against one", "times faster": "times faster"},
+    ),
+    "memory": Excerpt(
+        "Peak memory of transform above its input",
+        {
+            "kernel": "50,000 × 1024 rows → 1024 features",
+            "input": "input",
+            "output MB": "output, MB",
+            "peak above input MB": "peak above the input, MB",
+        },
+    ),
+    "classification": Excerpt(
+        "Fashion-MNIST: ridge regression on features",
+        {
+            "map": "Fashion-MNIST, 60,000 + 10,000 rows, ridge regression on 4096 features",
+            "accuracy %": "accuracy, %",
+            "fit s": "fit, s",
+            "transform s": "transform, s",
+        },
+    ),
+    "systems": Excerpt(
+        "Gaussian kernel system of Fashion-MNIST",
+        {
+            "solver": "12,000 Fashion-MNIST rows, Gaussian kernel, residual 1e-6, two cores",
+            "seconds": "s",
+            "true residual": "true residual",
+        },
+    ),
+    "path": Excerpt(
+        "Fifty penalties with leave-one-out against one fit",
+        {
+            "components": "50 penalties with leave-one-out, 50,000 rows: features",
+            "one fit s": "one fit, s",
+            "path s": "path, s",
+            "path / one fit": "ratio",
+        },
+    ),
+    "stream": Excerpt(
+        "Ridge regression on a stream of rows",
+        {
+            "rows": "1,000,000 × 100 rows, 2048 features",
+            "seconds": "s",
+            "peak MB": "peak of the whole process, MB",
+        },
+    ),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write README.md, or with --check only tell whether it is up to date."""
+    present = README.read_text("utf-8")
+    wanted = with_figures(present, json.loads(RESULTS.read_text("utf-8")))
+    if arguments == ["--check"] and wanted != present:
+        print("README.md does not show the figures of benchmarks/results.json: run make readme")
+        return 1
+    if wanted != present:
+        write_atomically(README, wanted)
+    return 0
+
+
+def with_figures(text: str, results: Mapping[str, Any]) -> str:
+    tables = {table["title"]: table for part in results.values() for table in part["tables"]}
+
+    def filled(place: re.Match[str]) -> str:
+        excerpt = EXCERPTS[place[2]]
+        return f"{place[1]}{markdown(excerpt, tables[excerpt.title]['rows'])}{place[3]}"
+
+    return _PLACE.sub(filled, text)
+
+
+def markdown(excerpt: Excerpt, rows: Sequence[Mapping[str, Any]]) -> str:
+    chosen = [
+        [formatted(row[column]) for column in excerpt.columns]
+        for row in rows
+        if all(row[column] in allowed for column, allowed in excerpt.only.items())
+    ]
+    lines = [list(excerpt.columns.values()), ["---"] * len(excerpt.columns), *chosen]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def formatted(value: Any) -> str:
+    """Show two or three digits: the next ones differ from run to run."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

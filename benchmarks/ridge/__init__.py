@@ -1,0 +1,1 @@
+"""Ridge regression: prediction error, time, memory."""

@@ -1,0 +1,1 @@
+"""Kernel systems: iterations, residuals, time."""
