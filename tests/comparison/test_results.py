@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import math
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,6 @@ from powersketch.comparison import Comparison, atomic_write
 from powersketch.kernels import Polynomial
 from tests.comparison.measured_rows import unit_rows
 from tests.comparison.synthetic import FAST, MADE
-
-
-
-
-
-
-
-
-
 
 
 def test_errors_that_are_not_finite_do_not_spoil_the_dictionary() -> None:
@@ -102,9 +92,3 @@ def test_a_file_that_is_written_at_once_replaces_the_old_one(tmp_path: Path) -> 
         assert not (tmp_path / "file").exists()
     assert (tmp_path / "file").read_text() == "new"
     assert len([*tmp_path.iterdir()]) == 1
-
-
-
-
-
-

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from powersketch.comparison.memory import peak_bytes
+from powersketch.comparison.measure import peak_bytes
 from powersketch.kernel_ridge import SketchedKernelRidge
 from powersketch.kernel_ridge.accumulation import BLOCK_BYTES, row_blocks
 from powersketch.kernel_ridge.memory_needs import bytes_of_block, bytes_of_fit

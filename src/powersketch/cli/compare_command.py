@@ -73,7 +73,9 @@ def compare_command(
     ] = None,
     methods: Annotated[
         str | None,
-        _method_option(help="Methods, separated by commas; all that can do the kernel if not given."),
+        _method_option(
+            help="Methods, separated by commas; all that can do the kernel if not given."
+        ),
     ] = None,
     components: Annotated[
         str, _method_option(help="Numbers of features, separated by commas.")
@@ -108,9 +110,7 @@ def compare_command(
         str | None,
         _method_option(help="The same for memory, in bytes or with a unit, such as 500M or 2G."),
     ] = None,
-    seed: Annotated[
-        int | None, _method_option(help="Gives the same rows and draws again.")
-    ] = None,
+    seed: Annotated[int | None, _method_option(help="Gives the same rows and draws again.")] = None,
     jobs: Annotated[int, _method_option(help="Threads, -1 for all processors.")] = 1,
     html: Annotated[
         Path | None,
@@ -119,9 +119,7 @@ def compare_command(
             "given.",
         ),
     ] = None,
-    json_file: Annotated[
-        Path | None, _output_option("--json", help="All figures as JSON.")
-    ] = None,
+    json_file: Annotated[Path | None, _output_option("--json", help="All figures as JSON.")] = None,
     debug: Debug = False,
 ) -> int:
     """Measure every way to approximate a kernel on the rows of a file.

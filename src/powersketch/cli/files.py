@@ -1,4 +1,4 @@
-"""Files of a command: the one format of many that rows are read from, and outputs that may be written."""
+"""Files of a command: rows in one of many formats, and outputs that must not overwrite them."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def _check_matrix(path: Path, rows: Any) -> None:
     if place is not None:
         row, column = place
         raise InputError(
-            f"{path.name}, row {row + 1}, {column_label(None, column)}: NaN or infinity is not finite; "
-            "remove the row, or fill the entry."
+            f"{path.name}, row {row + 1}, {column_label(None, column)}: NaN or infinity is not "
+            "finite; remove the row, or fill the entry."
         )
 
 

@@ -82,7 +82,9 @@ def _layout_of(path: Path, header: bool | None) -> _Layout:
         header = _is_header(path, first, following)
     if not header:
         return _Layout(delimiter, skipped, None, None, len(first[1]), False)
-    return _with_names(path, _Layout(delimiter, skipped, first[0], None, 0, False), first, following)
+    return _with_names(
+        path, _Layout(delimiter, skipped, first[0], None, 0, False), first, following
+    )
 
 
 def _records(path: Path, delimiter: str, skipped: int) -> Iterator[Record]:

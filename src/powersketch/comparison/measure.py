@@ -105,8 +105,8 @@ class Experiment:
     def _check_features(self, Z: Float64, size: int) -> None:
         if Z.shape[1] != size:
             raise InputError(
-                f"it has {Z.shape[1]} features only, one for each of the {self.fit_rows.count} rows "
-                "that it was fitted on: raise pilot_rows or compare fewer components."
+                f"it has {Z.shape[1]} features only, one for each of the {self.fit_rows.count} "
+                "rows that it was fitted on: raise pilot_rows or compare fewer components."
             )
         if not np.isfinite(Z).all():
             raise InputError("its features are not finite: scale the rows of X down.")

@@ -94,7 +94,7 @@ class Measurement:
         return rows * self.seconds_per_row
 
     def bytes_for(self, rows: int) -> int:
-        """Return roughly how much memory this number of rows takes, in proportion: an upper bound."""
+        """Return an upper estimate of the memory for this number of rows, in proportion."""
         share = rows / self.transform_rows if self.transform_rows else 0.0
         return self.state_bytes + math.ceil(share * self.transform_bytes)
 
@@ -122,9 +122,9 @@ class ExactKernel:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Feature maps of one kernel measured on the same rows, the result of :func:`powersketch.compare`.
+    """Feature maps of one kernel measured on the same rows; printed, a table.
 
-    Printed, it is a table.
+    It is what :func:`powersketch.compare` returns.
 
     Parameters
     ----------

@@ -6,9 +6,7 @@ import base64
 import hashlib
 import math
 import re
-import struct
 import xml.etree.ElementTree as ET
-import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -68,8 +66,6 @@ def series_of(chart: ET.Element) -> dict[str, ET.Element]:
     return {
         group.attrib["data-name"]: group for group in chart.iter("g") if "data-name" in group.attrib
     }
-
-
 
 
 @pytest.fixture(scope="module")
@@ -345,10 +341,6 @@ def test_a_kernel_of_one_row_and_a_constant_kernel() -> None:
     assert "power" in series_of(charts_of(content)[-1])
 
 
-
-
-
-
 def test_one_scale_serves_all_images(largest: str) -> None:
     comparison = made_up()
     content = page_text(comparison)
@@ -361,12 +353,6 @@ def test_one_scale_serves_all_images(largest: str) -> None:
     # The most accurate approximation differs from the kernel by less than a shade.
     own = sources[sources.index(exact) + 1]
     assert (pixels_of(exact) == pixels_of(own)).mean() > 0.95
-
-
-
-
-
-
 
 
 def test_a_page_is_written_whole_or_not_at_all(

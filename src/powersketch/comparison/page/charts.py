@@ -287,9 +287,7 @@ def _up(values: list[float], label: str) -> LogAxis:
     return LogAxis.around(values, FRAME["bottom"], FRAME["top"], label=label, text=tick_text)
 
 
-def _error_line(
-    method: MethodSeries, norm: Norm, place: Callable[[Measurement], float]
-) -> Line:
+def _error_line(method: MethodSeries, norm: Norm, place: Callable[[Measurement], float]) -> Line:
     points = tuple(
         Point(
             place(each),
