@@ -87,9 +87,7 @@ def compare_command(
             help="Size of the pilot: half of it is measured, and as many others are fitted on."
         ),
     ] = 2000,
-    normalize: Annotated[
-        bool, _method_option("--normalize", help="Scale rows to norm one.")
-    ] = False,
+    normalize: Annotated[bool, _method_option("--normalize", help="Scale rows to norm 1.")] = False,
     target: Annotated[
         str | None,
         _method_option(help="Name or number of a column to leave out; numbers begin at 0."),

@@ -149,7 +149,7 @@ def exact_line(comparison: Comparison) -> str:
 
 
 def note_lines(comparison: Comparison) -> list[str]:
-    """Return which methods failed, and of what others warned, a line each."""
+    """Return which methods failed, and what the others warned of, a line each."""
     failures = [
         f"{measurement.method} with {measurement.n_components} components failed: "
         f"{measurement.error_message}"
@@ -157,7 +157,7 @@ def note_lines(comparison: Comparison) -> list[str]:
         if measurement.failed
     ]
     sizes: dict[tuple[str, str], list[str]] = {}
-    for measurement in comparison.measurements:
+    for measurement in comparison.successes:
         for warning in measurement.warnings:
             same = sizes.setdefault((measurement.method, warning), [])
             same.append(str(measurement.n_components))

@@ -397,3 +397,19 @@ def test_the_comparison_writes_its_page(tmp_path: Path) -> None:
     written = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert written == page_text(comparison)
     assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_the_file_and_the_day_are_named() -> None:
+    named = made_up(data_name="<rows>.csv", date="2026-02-03")
+    words = "Data: <rows>.csv, 60000 rows and 784 columns, compared on 2026-02-03. Maps were"
+    assert words in Outline(page_text(named)).text
+    assert "Data: 60000 rows and 784 columns. Maps were" in Outline(page_text(made_up())).text
+
+
+def test_warnings_are_listed_and_noted() -> None:
+    plain = made_up(("power",), (128,))
+    warned = replace(plain, measurements=(replace(plain.measurements[0], warnings=("few rows",)),))
+    words = Outline(page_text(warned)).text
+    assert "power with 128 components warned: few rows" in words
+    assert "oblivious warned: few rows" in words
+    assert "note" not in Outline(page_text(plain)).text

@@ -36,16 +36,6 @@ class ColourScale:
     high: float
     palette: NDArray[np.uint8]
 
-    @classmethod
-    def sequential(cls, low: float, high: float) -> ColourScale:
-        """Return a scale from dark to light."""
-        return cls(low, high, _interpolated(_SEQUENTIAL))
-
-    @classmethod
-    def symmetric(cls, limit: float) -> ColourScale:
-        """Return a scale on which zero is nearly white, and signs are blue and red."""
-        return cls(-limit, limit, _interpolated(_DIVERGING))
-
     def image(self, matrix: Float64) -> str:
         """Return the matrix as the address of an image that is its own content."""
         width = self.high - self.low or 1.0
@@ -57,6 +47,16 @@ class ColourScale:
     def bar(self) -> str:
         """Return the image of the scale itself, from its lowest to its highest value."""
         return _address(_png(np.arange(_SHADES, dtype=np.uint8)[np.newaxis], self.palette))
+
+    @classmethod
+    def sequential(cls, low: float, high: float) -> ColourScale:
+        """Return a scale from dark to light."""
+        return cls(low, high, _interpolated(_SEQUENTIAL))
+
+    @classmethod
+    def symmetric(cls, limit: float) -> ColourScale:
+        """Return a scale on which zero is nearly white, and signs are blue and red."""
+        return cls(-limit, limit, _interpolated(_DIVERGING))
 
 
 @dataclass(frozen=True)

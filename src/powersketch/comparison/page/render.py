@@ -158,10 +158,9 @@ def _cells(measurement: Measurement, best: bool) -> list[Cell]:
     low, high = measurement.spectral or (math.nan, math.nan)
     interval = f"[{number_text(low)}, {number_text(high)}]" if measurement.spectral else MISSING
     memory = measurement.memory_bytes or math.nan
-    notes = [f"warned: {text}" for text in measurement.warnings]
+    note = " ".join(f"warned: {text}" for text in measurement.warnings)
     if measurement.failed:
-        notes.insert(0, f"failed: {measurement.error_message}")
-    note = " ".join(notes)
+        note = f"failed: {measurement.error_message}"
     return [
         Cell("method", "method", measurement.method, measurement.method),
         _number("components", measurement.n_components, str(measurement.n_components)),
