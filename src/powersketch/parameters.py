@@ -13,12 +13,13 @@ import numpy as np
 from powersketch.exceptions import InputError, InputTypeError
 
 _SMALLEST_TOLERANCE = 1e-15
+_LARGEST_ALPHA = 1e300
 
 
 def checked_integer(
     name: str, value: object, lowest: int, highest: int | None = None, *, remedy: str = ""
 ) -> int:
-    """Return the value as an int, or say why it is none of the allowed ones."""
+    """Return the value as an int, or say why it is not allowed."""
     allowed = f"an integer of at least {lowest}"
     if highest is not None:
         allowed = f"an integer from {lowest} to {highest}"
@@ -77,6 +78,19 @@ def checked_non_negative(
             f"{name}={number} is out of range; choose a finite number of at least 0, {reason}."
         )
     return number
+
+
+def checked_alpha(alpha: object) -> float:
+    """Return what is added to the diagonal, or say why it may be neither negative nor huge."""
+    value = checked_non_negative(
+        "alpha", alpha, reason="because K + alpha I has to be positive definite"
+    )
+    if value > _LARGEST_ALPHA:
+        raise InputError(
+            f"alpha={value:g} is out of range; choose at most {_LARGEST_ALPHA:g}, as sums of it "
+            "overflow: the solution is zero for far smaller ones."
+        )
+    return value
 
 
 def checked_truth(name: str, value: object) -> bool:

@@ -1,6 +1,6 @@
-"""The border that all arrays of users cross first: what could crash or mislead is refused here.
+"""The checks that every array of a user passes first: what could crash or mislead is refused.
 
-SciPy follows the indices of sparse matrices without looking at them, in C++: with wrong ones, an
+SciPy follows the indices of sparse matrices in C++ without checking them: with wrong ones, an
 innocent slice or conversion ends the whole process. And NumPy forgets the masks of masked arrays.
 So nothing else may touch an array before it has passed `sound_array`.
 """
@@ -16,8 +16,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from powersketch import routines
-from powersketch.arrays import Rows
-from powersketch.exceptions import InputError
+from powersketch.arrays import Float64, Rows
+from powersketch.exceptions import InputError, InputTypeError
 
 REAL_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -29,9 +29,42 @@ _REMEDY = (
 
 
 def checked_rows(X: Any, name: str = "X", *, estimator: Any = None) -> Rows:
-    """Return finite float32 or float64 rows, dense or CSR, or say what is wrong with them."""
-    X = sound_array(name, X)
-    return check_array(X, **REAL_ROWS, estimator=estimator, input_name=name)
+    """Return finite float32 or float64 rows, dense or CSR with every entry stored once."""
+    X = check_array(sound_array(name, X), **REAL_ROWS, estimator=estimator, input_name=name)
+    return without_duplicates(X)
+
+
+def without_duplicates(X: Rows) -> Rows:
+    """Return sparse rows whose every entry is stored once: norms are sums over the entries."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def checked_columns(name: str, values: Any, rows: int, remedy: str) -> Float64:
+    """Return finite float64 numbers of shape (rows,) or (rows, t), or say what is wrong.
+
+    `remedy` ends the sentence that says which shapes are allowed.
+    """
+    if sparse.issparse(values):
+        raise InputTypeError(f"{name} is sparse; allowed is a dense array: use {name}.toarray().")
+    array = np.asarray(sound_array(name, values))
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError(
+            f"{name} has dtype {array.dtype}; allowed are real numbers: "
+            f"convert with {name}.astype(float)."
+        )
+    if array.ndim not in (1, 2) or array.shape[0] != rows or not array.size:
+        raise InputError(
+            f"{name} has shape {array.shape}; allowed are ({rows},) and ({rows}, t) with t of at "
+            f"least 1{remedy}."
+        )
+    if not np.isfinite(array).all():
+        raise InputError(
+            f"{name} contains NaN or infinity; allowed are finite numbers: remove the others."
+        )
+    return array.astype(np.float64, copy=False)
 
 
 def sound_array(name: str, X: Any) -> Any:
@@ -82,11 +115,11 @@ def _sound_compressed(name: str, X: Any) -> Any:
         # Entries behind the last row belong to none; some of SciPy's functions read them.
         X = X.copy()
         X.prune()
-    found = _structure(X.indptr, X.indices, minor // block[1])
-    _check_found(f"{name}.indices", X.indices, found, minor // block[1])
-    # SciPy remembers these from an earlier look, and the indices may have changed since.
-    X.has_sorted_indices = found.ascending
-    X.has_canonical_format = found.distinct
+    structure = _structure(X.indptr, X.indices, minor // block[1])
+    _refuse_outside(f"{name}.indices", X.indices, structure, minor // block[1])
+    # SciPy remembers these from an earlier check, and the indices may have changed since.
+    X.has_sorted_indices = structure.ascending
+    X.has_canonical_format = structure.distinct
     return X
 
 
@@ -187,7 +220,7 @@ def _check_data(name: str, X: Any, dimensions: int) -> None:
 
 
 def _check_vector(name: str, vector: Any, *, length: int) -> None:
-    """Refuse what is not an array of so many indices."""
+    """Refuse what is not an array of `length` indices."""
     if not isinstance(vector, np.ndarray) or vector.dtype not in _INDEX_TYPES:
         raise InputError(
             f"{name} is a {type(vector).__name__} of dtype {getattr(vector, 'dtype', None)}; "
@@ -209,7 +242,7 @@ def _whole_numbers(name: str, values: Any) -> NDArray[np.int64]:
 
 def _check_indices(name: str, indices: NDArray[Any], bound: int) -> None:
     ends = np.array([0, len(indices)], dtype=np.int64)
-    _check_found(name, indices, _structure(ends, indices, bound), bound)
+    _refuse_outside(name, indices, _structure(ends, indices, bound), bound)
 
 
 def _structure(indptr: NDArray[Any], indices: NDArray[Any], bound: int) -> routines.RowStructure:
@@ -218,11 +251,9 @@ def _structure(indptr: NDArray[Any], indices: NDArray[Any], bound: int) -> routi
     )
 
 
-def _check_found(
-    name: str, indices: NDArray[Any], found: routines.RowStructure, bound: int
+def _refuse_outside(
+    name: str, indices: NDArray[Any], structure: routines.RowStructure, bound: int
 ) -> None:
-    if found.outside >= 0:
-        raise InputError(
-            f"{name}[{found.outside}] is {indices[found.outside]}; allowed are 0 to {bound - 1}: "
-            f"{_REMEDY}."
-        )
+    at = structure.outside
+    if at >= 0:
+        raise InputError(f"{name}[{at}] is {indices[at]}; allowed are 0 to {bound - 1}: {_REMEDY}.")

@@ -1,7 +1,8 @@
-"""What `n_jobs` means, and that work shared among threads comes back in order."""
+"""What `n_jobs` means; work shared among threads comes back in order; interrupts end waits."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -9,7 +10,7 @@ import pytest
 from joblib import cpu_count, parallel_config
 from threadpoolctl import threadpool_info
 
-from powersketch.execution import blas_threads, ordered_map, thread_count
+from powersketch.execution import blas_threads, interruptible, ordered_map, thread_count
 
 
 @pytest.fixture(autouse=True)
@@ -133,3 +134,22 @@ class TestOrderedMap:
     def test_errors_reach_the_caller(self, threads: int) -> None:
         with pytest.raises(ZeroDivisionError):
             list(ordered_map(lambda task: 1 // task, [1, 0, 1], threads))
+
+
+class TestInterruptible:
+    def test_the_result_is_that_of_the_call(self) -> None:
+        assert interruptible(lambda: 42) == 42
+
+    def test_errors_reach_the_caller(self) -> None:
+        with pytest.raises(ZeroDivisionError):
+            interruptible(lambda: 1 // 0)
+
+    def test_an_interrupt_ends_the_wait(self) -> None:
+        never = threading.Event()
+        interrupt = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+        started = time.monotonic()
+        interrupt.start()
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(lambda: never.wait(20.0))
+        assert time.monotonic() - started < 10.0
+        never.set()

@@ -271,7 +271,7 @@ class TestUnevenWeights:
         X, y = waves(400)
         w = uneven_weights(400)
         if limited == "rows":
-            monkeypatch.setattr("powersketch.kernel_systems.exact_system._FEW_ROWS", 399)
+            monkeypatch.setattr("powersketch.kernel_systems.preconditioner._FACTORED_ROWS", 399)
         model = self.fitted(
             sp.csr_array(X) if sparse else X,
             y,

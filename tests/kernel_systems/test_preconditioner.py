@@ -10,10 +10,12 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import cg
 
-from powersketch import PolynomialSketch, SketchPreconditioner
+from powersketch import GaussianSketch, PolynomialSketch, SketchPreconditioner
+from powersketch.exceptions import InputError
 from powersketch.kernels import Gaussian, Kernel, Polynomial
 from powersketch.linalg import KernelOperator, conjugate_gradients
 from tests.kernel_systems.systems import (
+    ALPHA,
     KERNELS,
     dense,
     long_rows,
@@ -22,7 +24,6 @@ from tests.kernel_systems.systems import (
     targets,
 )
 
-ALPHA = 1e-3
 WAYS = {
     "sketched-data": {"strategy": "sketched-data"},
     "features": {"strategy": "features"},
@@ -319,3 +320,36 @@ def test_columns_can_come_from_the_matrix(landmarks: str) -> None:
     np.testing.assert_allclose(given @ V, computed @ V, rtol=1e-7)
     with pytest.raises(ValueError, match=r"matrix has shape \(3, 3\); allowed is \(80, 80\)"):
         SketchPreconditioner(X, kernel, matrix=np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"landmarks": "uniform"}, "landmarks='uniform' has no effect with the strategy 'sketched"),
+        ({"strategy": "features", "matrix": np.eye(120)}, "matrix=.* has no effect"),
+        ({"map": GaussianSketch()}, "map=.* has no effect"),
+        ({"strategy": "nystroem", "map": GaussianSketch()}, "map=.* has no effect"),
+    ],
+)
+def test_a_preconditioner_refuses_what_it_does_not_use(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        built(long_rows(), **options)
+
+
+def test_a_given_map_takes_the_seed_unless_it_has_its_own() -> None:
+    def products(seed: int, own: int | None) -> Any:
+        map = GaussianSketch(0.5, n_components=130, random_state=own)
+        options: dict[str, Any] = {"strategy": "features", "map": map, "random_state": seed}
+        return SketchPreconditioner(long_rows(), Gaussian(0.5), 0.1, **options) @ targets(120)
+
+    np.testing.assert_array_equal(products(1, None), products(1, None))
+    assert not np.array_equal(products(1, None), products(1, 7))
+
+
+def test_landmarks_beyond_the_rows_are_reported() -> None:
+    with pytest.warns(UserWarning, match="n_components=99 exceeds the 60 rows") as caught:
+        M = SketchPreconditioner(short_rows(60), Gaussian(), strategy="nystroem", n_components=99)
+    assert M.n_components_ == 60
+    assert [warning.filename for warning in caught] == [__file__]

@@ -52,3 +52,11 @@ def true_residuals(A: Any, result: SolverResult, b: NDArray[Any]) -> NDArray[np.
     x, right = result.x.reshape(len(b), -1), np.asarray(b, float).reshape(len(b), -1)
     norms: NDArray[np.float64] = np.linalg.norm(right - A @ x, axis=0)
     return norms / np.linalg.norm(right, axis=0)
+
+
+def tall_matrix(rows: int = 80, columns: int = 12, seed: int = 1) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).standard_normal((rows, columns))
+
+
+def dense(operator: Any) -> Any:
+    return operator.matmat(np.eye(operator.shape[1]))

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from powersketch.kernels import Gaussian, Kernel, Polynomial
-from powersketch.linalg import FactorOperator, KernelOperator, panels
+from powersketch.kernels import Gaussian, Kernel, Polynomial, as_kernel
+from powersketch.linalg import FactorOperator, KernelOperator, operators
 from tests.linalg.systems import each_kernel, rows, vectors
 
 _N = 70
@@ -67,21 +67,6 @@ def test_products_are_those_of_the_matrix(
         np.testing.assert_allclose(product, expected, rtol=0, atol=1e-12 * abs(expected).max())
 
 
-@each_kernel
-@pytest.mark.parametrize("budget", [None, 0, _HALF])
-def test_the_diagonal_and_rows_are_those_of_the_matrix(kernel: Kernel, budget: int | None) -> None:
-    X = rows(_N).astype(np.float32)
-    operator = KernelOperator(kernel, X, alpha=0.3, memory_budget=budget)
-    matrix = kernel(X.astype(np.float64)) + 0.3 * np.eye(_N)
-    np.testing.assert_allclose(operator.diagonal(), matrix.diagonal(), rtol=1e-14)
-    V = vectors(_N, 2)
-    for numbers in ([5], [3, 3, 0], np.array([_N - 1, 7])):
-        np.testing.assert_allclose(
-            operator.row_products(numbers, V), matrix[numbers] @ V, rtol=0, atol=1e-11
-        )
-    np.testing.assert_allclose(operator.row_products([9], V[:, 0]), matrix[[9]] @ V[:, 0])
-
-
 def test_float32_storage_rounds_products_but_not_exact_ones() -> None:
     X, V = rows(_N).astype(np.float32), vectors(_N, 2)
     kernel = Gaussian(gamma=0.3)
@@ -110,8 +95,6 @@ def test_sparse_rows(layout: Callable[[Any], Any], budget: int | None) -> None:
     dense = KernelOperator(Polynomial(degree=3), X, alpha=0.1)
     operator = KernelOperator(Polynomial(degree=3), layout(X), alpha=0.1, memory_budget=budget)
     np.testing.assert_allclose(operator @ V, dense @ V, rtol=1e-11)
-    np.testing.assert_allclose(operator.diagonal(), dense.diagonal(), rtol=1e-14)
-    np.testing.assert_allclose(operator.row_products([4, 2], V), (dense @ V)[[4, 2]], rtol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +115,32 @@ def test_read_only_input_stays_as_it_is() -> None:
     np.testing.assert_array_equal(X, rows(_N))
 
 
+def test_the_matrix_is_computed_once_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, compute = [], Gaussian.__call__
+
+    def counting(self: Any, X: Any, **options: Any) -> Any:
+        calls.append(X.shape)
+        return compute(self, X, **options)
+
+    monkeypatch.setattr(Gaussian, "__call__", counting)
+    operator = KernelOperator(Gaussian(), rows(_N))
+    assert calls == []
+    for _ in range(2):
+        operator @ vectors(_N)
+    assert calls == [(_N, rows(_N).shape[1])]
+
+
+def test_a_kernel_by_its_name() -> None:
+    operator = KernelOperator("rbf", rows(_N))
+    assert operator.kernel == as_kernel("gaussian", rows(_N))
+
+
+def test_entries_beyond_the_range_of_numbers_are_refused() -> None:
+    operator = KernelOperator(Polynomial(degree=2), [[1e200]])
+    with pytest.raises(ValueError, match="overflows"):
+        operator @ [1.0]
+
+
 def test_the_stored_matrix_cannot_be_changed_by_mistake() -> None:
     operator = KernelOperator(Gaussian(), rows(_N))
     with pytest.raises(ValueError, match="read-only"):
@@ -142,7 +151,6 @@ def test_the_stored_matrix_cannot_be_changed_by_mistake() -> None:
 def test_one_row_and_one_column(budget: int | None) -> None:
     operator = KernelOperator(Polynomial(degree=2), [[3.0]], alpha=1.0, memory_budget=budget)
     assert operator @ [2.0] == [164.0]
-    assert operator.diagonal() == [82.0]
 
 
 @pytest.mark.parametrize("budget", [None, 0])
@@ -175,30 +183,23 @@ def test_the_product_of_features(dtype: Any, shape: tuple[int, int], order: Any)
     np.testing.assert_allclose(operator.exact_product(V[:, 0]), matrix @ V[:, 0], **close)
     close["atol"] *= 1e7 if dtype == np.float32 else 1
     np.testing.assert_allclose(operator @ V, matrix @ V, **close)
-    np.testing.assert_allclose(operator.diagonal(), matrix.diagonal(), rtol=1e-12)
     assert operator.describe() == f"product of {shape[1]} features in {np.dtype(dtype)}"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def testpanels_give_the_product_of_the_whole(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panels_give_the_product_of_the_whole(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix, V = vectors(37, 23).astype(dtype), vectors(23, 4)
     W = vectors(37, 4)
-    expected = panels.exact_product(matrix, V), panels.exact_transposed_product(matrix, W)
+    expected = operators.exact_product(matrix, V), operators.exact_transposed_product(matrix, W)
     for limit in (1, 23 * 4, 1000):
-        monkeypatch.setattr(panels, "_MULTIPLICATIONS", limit)
-        monkeypatch.setattr(panels, "_ENTRIES_CONVERTED", limit)
-        np.testing.assert_allclose(panels.exact_product(matrix, V), expected[0], rtol=1e-12)
+        monkeypatch.setattr(operators, "_MULTIPLICATIONS", limit)
+        monkeypatch.setattr(operators, "_ENTRIES_CONVERTED", limit)
+        np.testing.assert_allclose(operators.exact_product(matrix, V), expected[0], rtol=1e-12)
         np.testing.assert_allclose(
-            panels.exact_transposed_product(matrix, W), expected[1], rtol=1e-12
+            operators.exact_transposed_product(matrix, W), expected[1], rtol=1e-12
         )
-        rounded = panels.rounded_product(matrix, V)
+        rounded = operators._rounded_product(matrix, V)
         np.testing.assert_allclose(rounded, expected[0], rtol=0, atol=1e-4)
-
-
-def test_no_panel_takes_long() -> None:
-    heights = [panel.stop - panel.start for panel in panels.panels(10, 4)]
-    assert heights == [4, 4, 2]
-    assert [panel.stop for panel in panels.panels(3, 0)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,6 @@ def test_no_panel_takes_long() -> None:
         ({"X": [[np.inf, 1.0]]}, ValueError, "infinity"),
         ({"X": np.empty((0, 3))}, ValueError, "0 sample"),
         ({"X": [1.0, 2.0]}, ValueError, "2D array"),
-        ({"X": [[1e200]], "kernel": Polynomial(degree=2)}, ValueError, "overflows"),
     ],
 )
 def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -229,10 +229,6 @@ def test_bad_parameters(arguments: dict[str, Any], error: type[Exception], messa
         (lambda A: A.exact_product(np.ones((5, 1, 1))), ValueError, r"shape \(5, 1, 1\)"),
         (lambda A: A @ (np.ones(5) * 1j), TypeError, "real numbers"),
         (lambda A: A.exact_product(sparse.csr_array(np.eye(5))), TypeError, "toarray"),
-        (lambda A: A.row_products([5], np.ones(5)), ValueError, "from 5 to 5; choose from 0 to 4"),
-        (lambda A: A.row_products([-1], np.ones(5)), ValueError, "from -1 to -1"),
-        (lambda A: A.row_products([], np.ones(5)), TypeError, "at least one integer"),
-        (lambda A: A.row_products([0.0], np.ones(5)), TypeError, "dtype float64"),
     ],
 )
 def test_bad_vectors(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:

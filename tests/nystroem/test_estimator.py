@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from powersketch import LeverageNystroem
 from powersketch.exceptions import OutlierWarning, RangeWarning
 from powersketch.kernels import Gaussian, Kernel, NeuralTangent, Polynomial
-from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
+from powersketch.linalg import TriangularRows, jittered_cholesky
 from powersketch.nystroem.scores import SCORES
 from tests.feature_maps.maps import assert_same_bits, digits, relative_error, uncentred
 from tests.kernels.kernel_cases import KERNELS, SPARSE_FORMATS

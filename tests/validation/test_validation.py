@@ -15,7 +15,7 @@ from powersketch.exceptions import InputError
 from powersketch.kernels import Gaussian, Polynomial
 from powersketch.linalg import FactorOperator, LowRankInverse, conjugate_gradients
 from powersketch.routines import reference
-from powersketch.validation import sound_array
+from powersketch.validation import checked_rows, sound_array
 from tests.validation.corruptions import (
     COLUMNS,
     CORRUPTIONS,
@@ -75,6 +75,14 @@ class TestSoundSparseMatrices:
     def test_nothing_stored(self, kind: str, shape: tuple[int, int]) -> None:
         X = sparse.coo_array(shape).asformat(kind) if kind != "bsr" else sparse.csr_array(shape)
         assert sound_array("X", X).shape == shape
+
+    def test_entries_that_are_stored_twice_are_added_in_a_copy(self) -> None:
+        X = sparse.csr_array(([1.0, 2.0, 5.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+        checked = checked_rows(X)
+        assert checked.nnz == 2
+        assert X.nnz == 3
+        np.testing.assert_array_equal(checked.toarray(), [[0.0, 3.0], [5.0, 0.0]])
+        assert checked_rows(checked) is checked
 
     def test_entries_behind_the_last_row_are_dropped(self) -> None:
         X = sparse.csr_array(sound_rows())

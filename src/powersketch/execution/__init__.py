@@ -1,12 +1,11 @@
-"""How work is run: threads, interruption, progress, LAPACK without Python's lock."""
+"""How work is run: threads, interrupts, progress, memory."""
 
-from powersketch.execution.factorisation import cholesky_in_place
-from powersketch.execution.interrupts import interruptible
 from powersketch.execution.memory import available_memory, check_fits_memory
 from powersketch.execution.progress import Progress
 from powersketch.execution.threads import (
     blas_thread_count,
     blas_threads,
+    interruptible,
     ordered_map,
     thread_count,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "blas_thread_count",
     "blas_threads",
     "check_fits_memory",
-    "cholesky_in_place",
     "interruptible",
     "ordered_map",
     "thread_count",

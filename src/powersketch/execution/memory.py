@@ -21,8 +21,8 @@ _GROUPS = {
     ),
 }
 
-# Bytes. For less, it is not worth the time to read what the system says.
-_ALWAYS_THERE = 1 << 20
+# Bytes. For less, reading what the system says is not worth the time.
+_ALWAYS_AVAILABLE = 1 << 20
 
 
 def available_memory(root: Path = Path("/")) -> int:
@@ -38,7 +38,7 @@ def available_memory(root: Path = Path("/")) -> int:
 
 def check_fits_memory(what: str, needed: int, remedy: str) -> None:
     """Refuse, before the work begins, what takes more memory than is available."""
-    if needed <= _ALWAYS_THERE:
+    if needed <= _ALWAYS_AVAILABLE:
         return
     available = available_memory()
     if needed > available:

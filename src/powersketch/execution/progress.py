@@ -12,14 +12,16 @@ class Progress:
     """Writes "done/total rows" to standard error now and then; silent unless asked for."""
 
     def __init__(self, what: str, total: int, verbose: int, *, unit: str = "rows") -> None:
-        self._what, self._total, self._enabled = what, total, bool(verbose)
-        self._unit = unit
+        self._enabled = bool(verbose)
+        self._what, self._total, self._unit = what, total, unit
         self._last = time.monotonic()
 
     def update(self, done: int, remark: str = "") -> None:
         """Report that `done` of them are finished."""
+        if not self._enabled:
+            return
         now = time.monotonic()
-        if self._enabled and (done == self._total or now - self._last >= _SECONDS):
+        if done == self._total or now - self._last >= _SECONDS:
             self._last = now
             end = "\n" if done == self._total else ""
             percent = 100 * done // self._total
@@ -27,3 +29,8 @@ class Progress:
                 f"\r[{self._what}] {done}/{self._total} {self._unit} ({percent}%){remark}{end}"
             )
             sys.stderr.flush()
+
+    def finish(self, done: int, remark: str = "") -> None:
+        """Report that there will be no more than `done`."""
+        self._total = done
+        self.update(done, remark)

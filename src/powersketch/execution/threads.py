@@ -1,4 +1,4 @@
-"""Threads: what `n_jobs` means, and work that is shared among them."""
+"""Threads: what `n_jobs` means, work that they share, and calls that Ctrl-C can interrupt."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from powersketch.exceptions import InputError, InputTypeError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# So many results per thread may wait for the one that is asked for next.
+# Results per thread that may wait for the one that is needed next.
 _AHEAD = 2
 _THREADS_PER_PROCESSOR = 4
+_SECONDS_BETWEEN_CHECKS = 0.1
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -52,10 +53,10 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 class _BlasLimits:
-    """The number of BLAS threads, which belongs to the process, for all who limit it at a time.
+    """The number of BLAS threads of the process, which several callers may limit at a time.
 
-    It is the smallest that anyone asks for. The last one to go restores what was there before the
-    first one came: if everyone restored what he had found, the limit of another could stay.
+    The smallest limit holds. The last caller to leave restores the number from before the first
+    one came: if every caller restored what it found, the limit of another could stay for ever.
     """
 
     def __init__(self) -> None:
@@ -84,7 +85,7 @@ _BLAS_LIMITS = _BlasLimits()
 
 @contextmanager
 def blas_threads(count: int) -> Iterator[None]:
-    """Let a call into BLAS use so many threads at most."""
+    """Let calls into BLAS use at most `count` threads."""
     _BLAS_LIMITS.add(count)
     try:
         yield
@@ -94,9 +95,9 @@ def blas_threads(count: int) -> Iterator[None]:
 
 def blas_thread_count() -> int:
     """Return how many threads a call into BLAS may use at present."""
-    found = _threadpools().info()
+    pools = _threadpools().info()
     return max(
-        (int(pool["num_threads"]) for pool in found if pool["user_api"] == "blas"), default=1
+        (int(pool["num_threads"]) for pool in pools if pool["user_api"] == "blas"), default=1
     )
 
 
@@ -136,3 +137,31 @@ def ordered_map(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def interruptible(call: Callable[[], Result]) -> Result:
+    """Return what the call returns; an interrupt ends the wait for it at once.
+
+    Python handles signals only between its own instructions, and a whole factorisation is one of
+    them. So the call runs in a thread of its own while this one waits, which a signal can end. The
+    thread then finishes its work in vain: the call must not write to what others can see.
+    """
+    results: list[Result] = []
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="powersketch-interruptible", daemon=True).start()
+    # A signal that reaches another thread is noticed here only when the wait ends.
+    while not done.wait(_SECONDS_BETWEEN_CHECKS):
+        pass
+    if errors:
+        raise errors[0]
+    return results[0]

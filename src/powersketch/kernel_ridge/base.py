@@ -42,7 +42,7 @@ from powersketch.kernel_ridge.solutions import DualSolution, KernelSum, PrimalSo
 from powersketch.kernel_ridge.spectrum import GramSpectrum
 from powersketch.kernel_ridge.statistics import RidgeStatistics, statistics_of_blocks
 from powersketch.kernels import Kernel
-from powersketch.linalg import dwarfing_rows
+from powersketch.linalg import dominant_rows_message
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.validation import REAL_ROWS, sound_array
 
@@ -168,7 +168,7 @@ class SketchedRidge(RidgeSettings):
             rows = without_absurd_rows(rows, lambda _: self.sketch_)
             added = self._statistics_of(self.sketch_, rows, self._block_bytes)
             attributes["statistics_"] = self.statistics_.merge(added)
-            _warn_of_dwarfing_rows(self.sketch_, rows)
+            _warn_of_dominant_rows(self.sketch_, rows)
         else:
             seed = seed_from(self.random_state)
             rows = without_absurd_rows(rows, lambda others: self._map_of_kernel(others, seed))
@@ -217,7 +217,7 @@ class SketchedRidge(RidgeSettings):
                 limit = bytes_of_block(self.memory_budget, choice.n_components, rows.X.shape[1])
                 attributes = {"choice_": choice, "_block_bytes": limit}
             feature_map.fit(rows_for(feature_map, rows.X, rows.weights), None)
-        _warn_of_dwarfing_rows(feature_map, rows)
+        _warn_of_dominant_rows(feature_map, rows)
         attributes["_map_settings"] = self._settings_of_map()
         return {"sketch_": feature_map, **attributes}
 
@@ -350,13 +350,13 @@ class SketchedRidge(RidgeSettings):
         self.__dict__.update(attributes)
 
 
-def _warn_of_dwarfing_rows(feature_map: Any, rows: TrainingRows) -> None:
+def _warn_of_dominant_rows(feature_map: Any, rows: TrainingRows) -> None:
     """Name rows that decide the whole solution because the kernel is so large there, if any."""
     kernel = getattr(feature_map, "kernel_", None)
     if not isinstance(kernel, Kernel):
         return
     diagonal = kernel.diagonal(rows.X).astype(np.float64)
-    cause = dwarfing_rows(diagonal, rows.numbers)
+    cause = dominant_rows_message(diagonal, rows.numbers)
     if cause is not None:
         warn_user(f"{cause}.", OutlierWarning)
 

@@ -11,9 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from powersketch.kernel_ridge.primal import TrainingRows, features_of
 from powersketch.kernel_systems import (
-    KernelProblem,
     SketchPreconditioner,
-    check_representable,
     default_rank,
     exact_preconditioner,
     is_factored,
@@ -21,9 +19,8 @@ from powersketch.kernel_systems import (
 from powersketch.kernels import Kernel
 from powersketch.linalg import CholeskyFactor, KernelOperator, LowRankInverse
 from powersketch.nystroem import LeverageNystroem
+from powersketch.parameters import checked_alpha
 
-# No preconditioner depends on it.
-_ANY_TOLERANCE = 1e-6
 _PANEL_ROWS = 512
 
 
@@ -46,7 +43,7 @@ class DualSystem:
         options: dict[str, Any] = {"memory_budget": self.memory_budget, "n_jobs": self.n_jobs}
         weights = self._weights
         if weights is not None:
-            check_representable(self.alpha / float(weights.min()))
+            checked_alpha(self.alpha / float(weights.min()))
         if weights is None:
             return KernelOperator(self.kernel, self.rows.X, self.alpha, **options)
         return _WeightedOperator(
@@ -62,7 +59,7 @@ class DualSystem:
         """
         weights = self._weights
         if weights is None:
-            return exact_preconditioner(self._problem(verbose), operator, "auto")
+            return exact_preconditioner(operator, seed=self.seed, verbose=verbose)
         if is_factored(operator.kernel):
             return _factored(operator, weights, self.alpha, self.rows.X.dtype)
         return self._low_rank(weights)
@@ -90,23 +87,6 @@ class DualSystem:
         Z = features_of(features, self.rows.X).astype(np.float64, copy=False)
         Z *= roots[:, np.newaxis]
         return _ScaledInverse(roots, LowRankInverse.with_tail(Z, self.alpha), self.alpha)
-
-    def _problem(self, verbose: int) -> KernelProblem:
-        """Return the system without weights, as far as a preconditioner needs it."""
-        return KernelProblem(
-            X=self.rows.X,
-            y=self.rows.targets,
-            kernel=self.kernel,
-            alpha=self.alpha,
-            tol=_ANY_TOLERANCE,
-            max_iterations=None,
-            n_components=None,
-            memory_budget=self.memory_budget,
-            callback=None,
-            seed=self.seed,
-            n_jobs=self.n_jobs,
-            verbose=verbose,
-        )
 
     @property
     def _weights(self) -> NDArray[np.float64] | None:

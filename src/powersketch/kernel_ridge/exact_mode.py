@@ -12,7 +12,7 @@ from powersketch.kernel_ridge.solutions import DualSolution
 from powersketch.linalg import (
     SolverResult,
     conjugate_gradients,
-    dwarfing_rows,
+    dominant_rows_message,
     warn_if_not_converged,
 )
 from powersketch.parameters import checked_tolerance
@@ -47,7 +47,7 @@ def _solve(
     if result.converged:
         return result
     needed = getattr(inverse, "nugget", system.alpha)
-    cause = dwarfing_rows(system.kernel.diagonal(system.rows.X), system.rows.numbers)
+    cause = dominant_rows_message(system.kernel.diagonal(system.rows.X), system.rows.numbers)
     message = _failure(result, tol, system.alpha, needed, cause)
     return dataclasses.replace(result, message=message)
 

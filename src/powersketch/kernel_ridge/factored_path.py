@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from powersketch.execution import cholesky_in_place
 from powersketch.kernel_ridge.regularisation_path import SMALLEST_SLACK
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
-from powersketch.linalg import TriangularRows
+from powersketch.linalg import TriangularRows, cholesky_in_place
 from powersketch.random_streams import RandomStreams
 
 # An eigendecomposition of m features takes the time of about so many products of m × m matrices,

@@ -16,7 +16,7 @@ from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual_system import DualSystem
 from powersketch.kernel_ridge.primal import feature_blocks
 from powersketch.kernel_ridge.solutions import DualSolution
-from powersketch.linalg import CholeskyFactor, conjugate_gradients, dwarfing_rows
+from powersketch.linalg import CholeskyFactor, conjugate_gradients, dominant_rows_message
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 
@@ -54,7 +54,7 @@ def row_sketch_solution(
 ) -> tuple[DualSolution, RowSketchReport]:
     """Return coefficients and intercept, and how near to the best ones they are."""
     rows = system.rows
-    _refuse_dwarfing_rows(system)
+    _refuse_dominant_rows(system)
     targets = rows.targets
     intercept = np.zeros(targets.shape[1:])
     if fit_intercept:
@@ -74,9 +74,9 @@ def row_sketch_solution(
     return dual, RowSketchReport(count, dimension, ratio)
 
 
-def _refuse_dwarfing_rows(system: DualSystem) -> None:
+def _refuse_dominant_rows(system: DualSystem) -> None:
     """Name the rows beside which alpha is nothing, where the sketch could only name alpha."""
-    cause = dwarfing_rows(system.kernel.diagonal(system.rows.X), system.rows.numbers)
+    cause = dominant_rows_message(system.kernel.diagonal(system.rows.X), system.rows.numbers)
     if cause is not None:
         raise InputError(f"mode='row-sketch' cannot be used: {cause}.")
 

@@ -14,10 +14,9 @@ from powersketch.exceptions import InputError
 from powersketch.execution import thread_count
 from powersketch.kernel_ridge.regularisation_path import checked_alphas
 from powersketch.kernel_ridge.sketch_parameter import refuse_map_parameters, unfitted_map
-from powersketch.kernel_systems import check_representable
 from powersketch.parameters import (
+    checked_alpha,
     checked_integer,
-    checked_non_negative,
     checked_positive,
     checked_truth,
     checked_verbose,
@@ -81,9 +80,7 @@ class RidgeSettings(BaseEstimator):
     def _check_penalty(self) -> None:
         checked_alphas(self.alphas)
         if not isinstance(self.alpha, str):
-            check_representable(
-                checked_non_negative("alpha", self.alpha, reason="as it penalises the coefficients")
-            )
+            checked_alpha(self.alpha)
         elif self.mode != "primal":
             raise InputError(
                 f"alpha={self.alpha!r} needs mode='primal', got mode={self.mode!r}: "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersketch.arrays import Rows
 from powersketch.exceptions import warn_user
 from powersketch.execution import interruptible, thread_count
-from powersketch.kernel_systems.approximation import Approximation
+from powersketch.kernel_systems.approximations import Approximation
 from powersketch.kernels import Kernel
 from powersketch.linalg import LowRankInverse, TriangularRows, jittered_cholesky
 from powersketch.nystroem import landmark_rows

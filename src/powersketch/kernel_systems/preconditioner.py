@@ -1,24 +1,31 @@
-"""A preconditioner of kernel systems from sketches."""
+"""Preconditioners of kernel systems: sketches, or a factor of the matrix itself."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator
 
 from powersketch.arrays import Rows
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
-from powersketch.execution import Progress, thread_count
+from powersketch.execution import Progress
 from powersketch.feature_maps import FeatureMap
-from powersketch.kernel_systems.approximation import Approximation
-from powersketch.kernel_systems.feature_factor import feature_approximation, fitted_map
-from powersketch.kernel_systems.inputs import checked_alpha, checked_rows
+from powersketch.kernel_systems.approximations import (
+    feature_approximation,
+    row_length,
+    sketched_data,
+)
 from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
-from powersketch.kernel_systems.sketched_data import row_length, sketched_data
-from powersketch.kernels import Kernel, as_kernel
-from powersketch.linalg import LowRankInverse, TriangularFactor
+from powersketch.kernels import Kernel
+from powersketch.linalg import (
+    CholeskyFactor,
+    KernelOperator,
+    LowRankInverse,
+    SymmetricOperator,
+    TriangularFactor,
+)
 from powersketch.parameters import (
     checked_integer,
     checked_verbose,
@@ -27,16 +34,18 @@ from powersketch.parameters import (
 )
 from powersketch.random_streams import RandomStreams, seed_from
 
-__all__ = ["STRATEGIES", "SketchPreconditioner"]
-
 STRATEGIES = ("sketched-data", "features", "nystroem")
 # Up to here a factorisation is a matter of a second.
 _FEW_ROWS = 4000
-# Longer rows than many are compressed; but two matrices of more rows than this fill the memory.
+# Up to here, factoring the stored matrix takes less time than the steps that it saves.
+_FACTORED_ROWS = 8000
+# Rows longer than their number are compressed; but two matrices of more rows than this fill the
+# memory.
 _MANY_ROWS = 20_000
 
 
-class SketchPreconditioner(LinearOperator):
+@documented
+class SketchPreconditioner(SymmetricOperator):
     r"""An approximate inverse of the kernel matrix :math:`K + \alpha I`.
 
     A symmetric positive definite SciPy ``LinearOperator`` in float64: give it to
@@ -47,14 +56,15 @@ class SketchPreconditioner(LinearOperator):
     X : {array-like, sparse matrix or array} of shape (n, d)
         Finite real numbers, rows are samples. They are left as they are.
     kernel : powersketch.kernels.Kernel or str
-        The kernel whose matrix is to be inverted, or its name.
+        The kernel whose matrix is to be inverted, or its name for
+        :func:`powersketch.kernels.as_kernel`.
     alpha : float, default=0.0
         Added to the diagonal of K; not negative.
     strategy : {"auto", "sketched-data", "features", "nystroem"}, default="auto"
         What stands in for K.
 
         - "sketched-data": the exact kernel matrix of compressed rows, by a Cholesky factor. Needs
-          memory for n² numbers; best where rows are longer than there are many.
+          memory for n² numbers; best where rows are longer than their number.
         - "features": Z Zᵀ for the features Z of a sketch. With at least n features, the
           triangular factor of [SWYZ21], Algorithm 2; with fewer, Woodbury's identity.
         - "nystroem": a Nyström approximation. Needs memory for n numbers per component.
@@ -68,17 +78,14 @@ class SketchPreconditioner(LinearOperator):
         Only for "nystroem": rows drawn by leverage, random mixtures of all rows, or rows drawn
         with equal probabilities. Mixtures approximate K better, but take a product with K.
     matrix : ndarray of shape (n, n), default=None
-        K itself, without alpha, if it is at hand: "nystroem", which alone may be given one, then
+        K itself, without alpha, if it is known already. Only for "nystroem", which then
         takes its columns from there.
     map : feature map, default=None
         Only for "features": a feature map of the kernel. A copy of it is fitted, with a seed from
         `random_state` unless it has its own. None is the sketch of this package for the kernel.
-    random_state : int, RandomState or None, default=None
-        Seed of the sketch.
-    n_jobs : int, default=None
-        Number of threads, with scikit-learn's meaning.
-    verbose : int, default=0
-        Whether to report progress on standard error.
+    %(random_state)s
+    %(n_jobs)s
+    %(verbose)s
 
     Attributes
     ----------
@@ -130,33 +137,37 @@ class SketchPreconditioner(LinearOperator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        kernel = as_kernel(kernel)
-        alpha = checked_alpha(alpha)
         one_of("strategy", strategy, ("auto", *STRATEGIES))
         one_of("landmarks", landmarks, LANDMARKS)
         if n_components is not None:
             checked_integer("n_components", n_components, 1)
-        thread_count(n_jobs)
         checked_verbose(verbose)
-        X = checked_rows(X)
-        kernel = kernel.resolve(X)
-        _check_matrix(matrix, X.shape[0])
-        super().__init__(np.dtype(np.float64), (X.shape[0], X.shape[0]))
-        self.strategy_ = _chosen_strategy(X) if strategy == "auto" else strategy
+        system = KernelOperator(kernel, X, alpha, memory_budget=0, n_jobs=n_jobs)
+        _check_matrix(matrix, system.shape[0])
+        super().__init__(system.shape[0])
+        self.strategy_ = _chosen_strategy(system.X) if strategy == "auto" else strategy
         _refuse_unused(self.strategy_, landmarks, matrix, map)
         self.seed_ = seed_from(random_state)
         progress = Progress(f"{type(self).__name__}, {self.strategy_}", 1, verbose, unit="factors")
         streams = RandomStreams(self.seed_, "SketchPreconditioner")
         if self.strategy_ == "sketched-data":
-            built = sketched_data(X, kernel, alpha, n_components, streams, n_jobs)
+            approximation = sketched_data(system, n_components, streams)
         elif self.strategy_ == "features":
-            sketch = fitted_map(X, kernel, n_components, map, streams, n_jobs, verbose)
-            diagonal = kernel.diagonal(X).astype(np.float64)
-            built = feature_approximation(sketch.transform(X), diagonal, alpha, streams, n_jobs)
+            _, approximation = feature_approximation(system, n_components, streams, verbose, map)
         else:
-            built = nystroem(X, kernel, alpha, n_components, landmarks, streams, n_jobs, matrix)
+            approximation = nystroem(
+                system.X,
+                system.kernel,
+                system.alpha,
+                n_components,
+                landmarks,
+                streams,
+                n_jobs,
+                matrix,
+            )
         progress.update(1)
-        self._use(built)
+        self._inverse, self._text = approximation.inverse, approximation.text
+        self.n_components_, self.nugget_ = approximation.n_components, approximation.nugget
 
     def root(self) -> TriangularFactor:
         """Return R such that R Rᵀ is this operator, as gradient methods need it.
@@ -182,21 +193,61 @@ class SketchPreconditioner(LinearOperator):
         """Return in a few words what the preconditioner is."""
         return f"{self.strategy_}, {self._text}"
 
-    def _use(self, built: Approximation) -> None:
-        self._inverse, self._text = built.inverse, built.text
-        self.n_components_, self.nugget_ = built.n_components, built.nugget
-
-    def _matvec(self, vector: Any) -> Any:
-        return self._inverse.matvec(np.reshape(vector, -1))
-
     def _matmat(self, V: Any) -> Any:
         return self._inverse.matmat(V)
 
-    def _adjoint(self) -> Self:
-        return self
 
-    def _transpose(self) -> Self:
-        return self
+def is_factored(operator: KernelOperator) -> bool:
+    """Return whether the matrix is stored, and so small that it is factored."""
+    return operator.stored != "nothing" and operator.shape[0] <= _FACTORED_ROWS
+
+
+def exact_preconditioner(
+    operator: KernelOperator,
+    preconditioner: Any = "auto",
+    *,
+    n_components: int | None = None,
+    seed: int,
+    verbose: int = 0,
+) -> Any:
+    """Return the given preconditioner, or the one of a name.
+
+    "auto" factors the matrix where it is stored and small, unless a number of components asks for
+    a sketch of that size, and else takes a Nyström approximation.
+    """
+    if not isinstance(preconditioner, str):
+        return preconditioner
+    if preconditioner == "auto":
+        factored = is_factored(operator) and n_components is None
+        preconditioner = "cholesky" if factored else "nystroem"
+    if preconditioner == "none":
+        return None
+    if preconditioner == "cholesky":
+        return _cholesky(operator)
+    # On images, leverage scores save a twentieth of the steps and cost more time than all of them.
+    options: dict[str, Any] = {"landmarks": "uniform", "matrix": operator.matrix}
+    return SketchPreconditioner(
+        operator.X,
+        operator.kernel,
+        operator.alpha,
+        strategy=preconditioner,
+        n_components=n_components,
+        **(options if preconditioner == "nystroem" else {}),
+        random_state=seed,
+        n_jobs=operator.n_jobs,
+        verbose=verbose,
+    )
+
+
+def _cholesky(operator: KernelOperator) -> CholeskyFactor:
+    """Return the factor of the stored matrix, of which it takes a copy."""
+    if operator.matrix is None:
+        raise InputError(
+            f"preconditioner='cholesky' needs the kernel matrix, and its {operator.shape[0]}² "
+            "entries do not fit memory_budget: use a larger one, or "
+            "preconditioner='sketched-data'."
+        )
+    return CholeskyFactor(operator.matrix, alpha=operator.alpha, dtype=operator.X.dtype)
 
 
 def _refuse_unused(strategy: str, landmarks: str, matrix: Any, map: FeatureMap | None) -> None:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.arrays import Rows
+from powersketch.arrays import Float64, Rows, slices
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputTypeError
-from powersketch.execution import thread_count
-from powersketch.kernel_systems.exact_system import EXACT_PRECONDITIONERS, solve_exact
-from powersketch.kernel_systems.inputs import (
-    checked_alpha,
-    checked_rows,
-    checked_targets,
+from powersketch.kernel_systems.approximations import default_coordinates, row_length
+from powersketch.kernel_systems.preconditioner import STRATEGIES, exact_preconditioner
+from powersketch.kernel_systems.sketched import solve_sketched_data, solve_with_features
+from powersketch.kernels import Kernel
+from powersketch.linalg import (
+    CholeskyFactor,
+    KernelOperator,
+    SolverResult,
+    conjugate_gradients,
+    dominant_rows_message,
+    preconditioned_gradient,
+    warn_if_not_converged,
 )
-from powersketch.kernel_systems.preconditioner import STRATEGIES
-from powersketch.kernel_systems.problem import KernelProblem
-from powersketch.kernel_systems.sketched_data import default_coordinates, row_length
-from powersketch.kernel_systems.sketched_system import SKETCHED_PRECONDITIONERS, solve_sketched
-from powersketch.kernels import Kernel, as_kernel
-from powersketch.linalg import SolverResult, warn_if_not_converged
 from powersketch.parameters import (
     checked_integer,
     checked_tolerance,
@@ -31,14 +33,17 @@ from powersketch.parameters import (
     refuse_unless_default,
 )
 from powersketch.random_streams import seed_from
+from powersketch.validation import checked_columns
 
-__all__ = ["solve_kernel_system"]
-
+_EXACT_PRECONDITIONERS = ("auto", "cholesky", "none", *STRATEGIES)
+_SKETCHED_PRECONDITIONERS = ("auto", "sketched-data", "features")
 # Multiplications for an exact kernel matrix that takes hours, and when a sketch saves most of them.
 _MANY_MULTIPLICATIONS = 1e15
 _LEAST_SAVING = 4
+_ROWS_OF_DIAGONAL = 4096
 
 
+@documented
 def solve_kernel_system(
     X: Any,
     y: ArrayLike,
@@ -66,7 +71,7 @@ def solve_kernel_system(
     y : array-like of shape (n,) or (n, t)
         One right-hand side or several, finite real numbers.
     kernel : powersketch.kernels.Kernel or str
-        The kernel of the matrix, or its name (:func:`powersketch.kernels.as_kernel`).
+        The kernel of the matrix, or its name for :func:`powersketch.kernels.as_kernel`.
     alpha : float, default=0.0
         Added to the diagonal of K; not negative.
     tol : float, default=1e-6
@@ -83,9 +88,8 @@ def solve_kernel_system(
         matrix; "sketched-data", "features" and "nystroem" are strategies of
         :class:`SketchPreconditioner`, the last with uniform landmarks; "none" takes none. "auto"
         is "cholesky" up to 8000 rows if K fits into memory and `n_components` is None, else
-        "nystroem"; for
-        method="gradient", "sketched-data". For operator="sketched", it says which sketch to solve
-        with: "sketched-data" ("auto") or "features".
+        "nystroem"; for method="gradient", "sketched-data". For operator="sketched", it says which
+        sketch to solve with: "sketched-data" ("auto") or "features".
     method : {"cg", "gradient"}, default="cg"
         Conjugate gradients, or the gradient steps of [SWYZ21], Algorithm 2, with a step that
         converges. That algorithm is operator="sketched", preconditioner="features" (then "auto").
@@ -103,12 +107,9 @@ def solve_kernel_system(
     callback : callable, default=None
         Called after every step with its number and the worst relative residual; only where there
         are iterations.
-    random_state : int, RandomState or None, default=None
-        Seed of all sketches and samples.
-    n_jobs : int, default=None
-        Number of threads, with scikit-learn's meaning.
-    verbose : int, default=0
-        Whether to report progress on standard error.
+    %(random_state)s
+    %(n_jobs)s
+    %(verbose)s
 
     Returns
     -------
@@ -136,56 +137,90 @@ def solve_kernel_system(
     >>> bool(np.linalg.norm(K @ result.x - y) <= 1e-10 * np.linalg.norm(y))
     True
     """
-    one_of("operator", operator, ("auto", "exact", "sketched"))
-    one_of("method", method, ("cg", "gradient"))
-    kernel = as_kernel(kernel)
-    for name, value, least in (
-        ("max_iterations", max_iterations, 1),
-        ("n_components", n_components, 1),
-        ("memory_budget", memory_budget, 0),
-    ):
+    _check_names(operator, preconditioner, method)
+    for name, value in (("max_iterations", max_iterations), ("n_components", n_components)):
         if value is not None:
-            checked_integer(name, value, least)
+            checked_integer(name, value, 1)
     if callback is not None and not callable(callback):
         raise InputTypeError(f"callback={callback!r} is not callable; give a function or None.")
-    thread_count(n_jobs)
-    checked_verbose(verbose)
-    alpha, tol = checked_alpha(alpha), checked_tolerance(tol)
-    _check_preconditioner(preconditioner, operator, method)
-    X = checked_rows(X)
-    targets = checked_targets(y, X.shape[0])
+    verbose, tol = checked_verbose(verbose), checked_tolerance(tol)
+    seed = seed_from(random_state)
+    system = KernelOperator(kernel, X, alpha, memory_budget=memory_budget, n_jobs=n_jobs)
+    remedy = ": give an entry or a row of y for every row of X"
+    targets = checked_columns("y", y, system.shape[0], remedy)
     if operator == "auto":
-        operator = _chosen_operator(X, preconditioner)
-    if operator == "sketched":
-        _refuse_unused_by_sketch(preconditioner, method, memory_budget, max_iterations, callback)
-    elif not _has_size(preconditioner):
-        why = "with this preconditioner, which is no sketch; it is for 'nystroem' and the like"
-        refuse_unless_default("n_components", n_components, None, why)
-    problem = KernelProblem(
-        X,
-        targets,
-        kernel.resolve(X),
-        alpha,
-        tol,
-        max_iterations,
-        n_components,
-        memory_budget,
-        callback,
-        seed_from(random_state),
-        n_jobs,
-        verbose,
-    )
-    solve = solve_sketched if operator == "sketched" else solve_exact
-    result = solve(problem, preconditioner, method)
+        operator = _chosen_operator(system.X, preconditioner)
+    options = {
+        "tol": tol,
+        "max_iterations": max_iterations,
+        "callback": callback,
+        "verbose": verbose,
+    }
+    unused = _unused_options(operator, preconditioner, method)
+    given = {**options, "n_components": n_components, "memory_budget": memory_budget}
+    for name, why in unused.items():
+        refuse_unless_default(name, given[name], None, why)
+    if operator == "exact":
+        result = _solve_exact(system, targets, preconditioner, method, n_components, seed, options)
+    elif preconditioner == "features" or method == "gradient":
+        result = solve_with_features(system, targets, n_components, method, seed, options)
+    else:
+        result = solve_sketched_data(system, targets, n_components, tol, seed)
     warn_if_not_converged(result)
     return result
 
 
-def _check_preconditioner(preconditioner: Any, operator: str, method: str) -> None:
+def _solve_exact(
+    operator: KernelOperator,
+    y: Float64,
+    preconditioner: Any,
+    method: str,
+    n_components: int | None,
+    seed: int,
+    options: dict[str, Any],
+) -> SolverResult:
+    """Solve (K + alpha I) x = y by conjugate gradients or gradient steps."""
+    if method == "gradient" and preconditioner == "auto":
+        preconditioner = "sketched-data"
+    inverse = exact_preconditioner(
+        operator, preconditioner, n_components=n_components, seed=seed, verbose=options["verbose"]
+    )
+    if method == "gradient":
+        root = inverse.root()
+        result = preconditioned_gradient(operator, y, root, random_state=seed, **options)
+        result = dataclasses.replace(result, preconditioner=inverse.describe())
+    else:
+        result = conjugate_gradients(operator, y, preconditioner=inverse, **options)
+    return result if result.converged else _with_advice(result, operator, inverse)
+
+
+def _with_advice(result: SolverResult, operator: KernelOperator, inverse: Any) -> SolverResult:
+    """Say so where the system has no accurate solution, and name the rows that are the reason."""
+    message, alpha = result.message, operator.alpha
+    nugget = getattr(inverse, "nugget", getattr(inverse, "nugget_", alpha))
+    factored = isinstance(inverse, CholeskyFactor) or (
+        getattr(inverse, "strategy_", None) == "sketched-data"
+    )
+    if factored and nugget > alpha:
+        message += (
+            " K + alpha I is singular to working precision, as it is for alpha=0 where rows of X "
+            f"are equal: use an alpha well above {nugget:.1e}, which its factor took."
+        )
+    blocks = slices(operator.shape[0], _ROWS_OF_DIAGONAL)
+    rows = (operator.X[block].astype(np.float64, copy=False) for block in blocks)
+    cause = dominant_rows_message(np.concatenate([operator.kernel.diagonal(x) for x in rows]))
+    if cause is not None:
+        message += f" The likely reason: {cause}."
+    return dataclasses.replace(result, message=message)
+
+
+def _check_names(operator: str, preconditioner: Any, method: str) -> None:
     """Refuse names that are unknown, or of no use for what is to be solved."""
-    allowed: tuple[str, ...] = EXACT_PRECONDITIONERS
+    one_of("operator", operator, ("auto", "exact", "sketched"))
+    one_of("method", method, ("cg", "gradient"))
+    allowed: tuple[str, ...] = _EXACT_PRECONDITIONERS
     if operator == "sketched":
-        allowed = ("auto", "features") if method == "gradient" else SKETCHED_PRECONDITIONERS
+        allowed = ("auto", "features") if method == "gradient" else _SKETCHED_PRECONDITIONERS
     elif method == "gradient":
         allowed = ("auto", "cholesky", "features", "sketched-data")
     if isinstance(preconditioner, str):
@@ -201,29 +236,27 @@ def _check_preconditioner(preconditioner: Any, operator: str, method: str) -> No
         )
 
 
-def _refuse_unused_by_sketch(
-    preconditioner: Any,
-    method: str,
-    memory_budget: int | None,
-    max_iterations: int | None,
-    callback: Callable[[int, float], object] | None,
-) -> None:
-    """Refuse what belongs to the exact system, or to iterations where there are none."""
-    why = "with operator='sketched', which does not compute K"
-    refuse_unless_default("memory_budget", memory_budget, None, why)
+def _unused_options(operator: str, preconditioner: Any, method: str) -> dict[str, str]:
+    """Return the names of options that have no effect, with the reason why."""
+    if operator == "exact":
+        if isinstance(preconditioner, str) and preconditioner in ("auto", *STRATEGIES):
+            return {}
+        why = "with this preconditioner, which is no sketch; it is for 'nystroem' and the like"
+        return {"n_components": why}
+    unused = {"memory_budget": "with operator='sketched', which does not compute K"}
     if method == "cg" and preconditioner != "features":
         why = "with operator='sketched', whose system is factored and not iterated"
-        refuse_unless_default("max_iterations", max_iterations, None, why)
-        refuse_unless_default("callback", callback, None, why)
-
-
-def _has_size(preconditioner: Any) -> bool:
-    """Tell whether the preconditioner is one that is made of so many components."""
-    return isinstance(preconditioner, str) and preconditioner in ("auto", *STRATEGIES)
+        unused |= {"max_iterations": why, "callback": why}
+    return unused
 
 
 def _chosen_operator(X: Rows, preconditioner: Any) -> str:
-    multiplications = float(X.shape[0]) ** 2 * row_length(X)
-    saving = X.shape[1] >= _LEAST_SAVING * default_coordinates(X, 1)
-    fitting = isinstance(preconditioner, str) and preconditioner in SKETCHED_PRECONDITIONERS
-    return "sketched" if multiplications > _MANY_MULTIPLICATIONS and saving and fitting else "exact"
+    """Return "sketched" for systems that would take hours, where a sketch saves most of them."""
+    rows, columns = X.shape
+    # A row has no more entries than columns.
+    if float(rows) ** 2 * columns <= _MANY_MULTIPLICATIONS:
+        return "exact"
+    many = float(rows) ** 2 * row_length(X) > _MANY_MULTIPLICATIONS
+    saving = columns >= _LEAST_SAVING * default_coordinates(X, 1)
+    suits = isinstance(preconditioner, str) and preconditioner in _SKETCHED_PRECONDITIONERS
+    return "sketched" if many and saving and suits else "exact"

@@ -1,18 +1,16 @@
-"""Solves linear systems with kernel matrices, given an operator and a preconditioner."""
+"""Linear systems: operators, factors and approximate inverses, iterative solvers."""
 
-from powersketch.linalg.conjugate_gradients import conjugate_gradients
-from powersketch.linalg.dwarfing_rows import dwarfing_rows
-from powersketch.linalg.factors import (
-    CholeskyFactor,
-    LowRankInverse,
-    SpectralInverse,
-    SquaredFactor,
-    TriangularFactor,
+from powersketch.linalg.cholesky import (
+    cholesky_in_place,
+    dominant_rows_message,
+    jittered_cholesky,
 )
+from powersketch.linalg.conjugate_gradients import conjugate_gradients
 from powersketch.linalg.gradient import preconditioned_gradient
-from powersketch.linalg.operators import FactorOperator, KernelOperator
-from powersketch.linalg.results import SolverResult, warn_if_not_converged
-from powersketch.linalg.triangular_rows import TriangularRows, jittered_cholesky
+from powersketch.linalg.inverses import CholeskyFactor, LowRankInverse
+from powersketch.linalg.operators import FactorOperator, KernelOperator, SymmetricOperator
+from powersketch.linalg.refinement import SolverResult, warn_if_not_converged
+from powersketch.linalg.triangular import SquaredFactor, TriangularFactor, TriangularRows
 
 __all__ = [
     "CholeskyFactor",
@@ -20,12 +18,13 @@ __all__ = [
     "KernelOperator",
     "LowRankInverse",
     "SolverResult",
-    "SpectralInverse",
     "SquaredFactor",
+    "SymmetricOperator",
     "TriangularFactor",
     "TriangularRows",
+    "cholesky_in_place",
     "conjugate_gradients",
-    "dwarfing_rows",
+    "dominant_rows_message",
     "jittered_cholesky",
     "preconditioned_gradient",
     "warn_if_not_converged",

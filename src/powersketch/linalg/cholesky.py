@@ -2,24 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+import importlib
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.arrays import Real, Vector, slices
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.execution import cholesky_in_place
-from powersketch.linalg.dwarfing_rows import dwarfing
+from powersketch.execution import interruptible
+
+_ROUTINES = {np.dtype(np.float64): "dpotrf", np.dtype(np.float32): "spotrf"}
+_INTEGER = ctypes.POINTER(ctypes.c_int)
+# Of triangle, size, matrix, leading dimension and status; a call releases Python's lock.
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, _INTEGER, ctypes.c_void_p, _INTEGER, _INTEGER)
 
 # With this much of the mean diagonal added, the factor would no longer resemble the matrix.
 _LARGEST_JITTER = 0.1
+_LARGEST_JITTER_OF_LANDMARKS = 1e-2
 _WIDTH = 512
 # Of the pivots. Beyond it, rounding errors of float32 are as large as the smallest eigenvalues.
 _LARGEST_SPREAD_OF_FLOAT32 = 1e6
 
+# Of k(x, x) relative to the median. Sums of both keep a few digits of the smaller one.
+_DOMINANT = 1e10
+_NAMED = 3
 
-def check_square(matrix: NDArray[Any]) -> None:
+
+def cholesky_in_place(matrix: Real) -> bool:
+    """Write the factor L, with L Lᵀ = matrix, to the lower triangle; the upper one stays as it is.
+
+    SciPy's own wrapper keeps Python's global lock to the end, which blocks even Ctrl-C, and NumPy's
+    copies the matrix twice. So LAPACK's routine is called here, at the address that SciPy publishes
+    for Cython.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        float64 or float32, writeable, row by row in memory. After an interrupt, a thread writes to
+        it for a while.
+
+    Returns
+    -------
+    bool
+        Whether the matrix is positive definite; if not, the lower triangle is spoilt.
+    """
+    routine = _lapack_routine(_ROUTINES[matrix.dtype])
+    size, status = ctypes.c_int(matrix.shape[0]), ctypes.c_int(0)
+    # LAPACK counts by columns: what it takes for the upper triangle is the lower one here.
+    interruptible(lambda: routine(b"U", size, matrix.ctypes.data, size, status))
+    return status.value == 0 and bool(np.isfinite(matrix.diagonal()).all())
+
+
+@cache
+def _lapack_routine(name: str) -> Callable[..., None]:
+    """Return a routine of the LAPACK that SciPy is linked with."""
+    capsule = importlib.import_module("scipy.linalg.cython_lapack").__pyx_capi__[name]
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+        ("PyCapsule_GetName", ctypes.pythonapi)
+    )
+    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    routine: Callable[..., None] = _PROTOTYPE(address_of(capsule, name_of(capsule)))
+    return routine
+
+
+def check_square(matrix: Real) -> None:
     """Refuse what is not a finite square matrix of real numbers."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InputError(
@@ -34,59 +86,102 @@ def check_square(matrix: NDArray[Any]) -> None:
         raise InputError("the matrix contains NaN or infinity; allowed are finite numbers.")
 
 
-def float32_factor(
-    matrix: NDArray[Any], diagonal: NDArray[np.float64], jitter: float
-) -> NDArray[Any] | None:
+def float32_factor(matrix: Real, diagonal: Vector) -> Real | None:
     """Return the lower factor, or None, and then the matrix is still as it was."""
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = matrix if matrix.dtype == np.float32 else matrix.astype(np.float32)
-        shifted = (diagonal + jitter * diagonal.mean()).astype(np.float32)
-        factor = lower_factor(rounded, shifted)
+        narrow = diagonal.astype(np.float32)
+        factor = lower_factor(rounded, narrow)
     if factor is not None and spread(factor) ** 2 > _LARGEST_SPREAD_OF_FLOAT32:
-        _restore(factor, shifted)
+        _restore(factor, narrow)
         return None
     return factor
 
 
-def float64_factor(
-    matrix: NDArray[Any], diagonal: NDArray[np.float64], jitter: float
-) -> tuple[NDArray[Any], float]:
-    """Return the lower factor and the jitter that was necessary."""
+def float64_factor(matrix: Real, diagonal: Vector) -> tuple[Real, float]:
+    """Return the lower factor and the jitter that was necessary, a part of the mean diagonal."""
     rounding = matrix.shape[0] * float(np.finfo(matrix.dtype).eps)
-    largest = max(_LARGEST_JITTER, 10.0 * jitter)
     matrix = matrix.astype(np.float64, copy=False)
-    mean = float(diagonal.mean())
-    while jitter <= largest and mean > 0.0:
+    mean, jitter = float(diagonal.mean()), 0.0
+    while jitter <= _LARGEST_JITTER and mean > 0.0:
         shifted = diagonal + jitter * mean
         factor = lower_factor(matrix, shifted)
-        if factor is not None and _has_digits(factor, shifted, rounding):
+        # Every pivot has to be more than what rounding leaves of a diagonal entry.
+        if factor is not None and (factor.diagonal() ** 2 > 0.1 * rounding * shifted).all():
             return factor, jitter
         if factor is not None:
             _restore(factor, diagonal)
         jitter = max(10.0 * jitter, rounding)
     raise np.linalg.LinAlgError(
         f"the matrix is not positive definite: its diagonal is {mean:.3g} in the mean, and adding "
-        f"up to {largest:.1g} of that does not suffice: {_remedy(diagonal)}."
+        f"up to {_LARGEST_JITTER:.1g} of that does not suffice: {_remedy(diagonal)}."
     )
 
 
-def _remedy(diagonal: NDArray[np.float64]) -> str:
-    found, median = dwarfing(diagonal)
-    if not found.size:
+def _remedy(diagonal: Vector) -> str:
+    rows, median = _dominant_rows(diagonal)
+    if not rows.size:
         return "use a larger alpha"
     return (
-        f"row {found[0]} has {diagonal[found[0]]:.3g} there, and the median is "
+        f"row {rows[0]} has {diagonal[rows[0]]:.3g} there, and the median is "
         f"{median:.3g}; remove or rescale such rows"
     )
 
 
-def lower_factor(matrix: NDArray[Any], diagonal: NDArray[np.floating[Any]]) -> NDArray[Any] | None:
+def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
+    """Return L with L Lᵀ = matrix + jitter · mean · I, and the jitter that was necessary.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        Symmetric and, up to rounding errors, positive semi-definite.
+    jitter : float
+        Relative to the mean of the diagonal, or to each of its entries where a few are so large
+        that the jitter would drown the others. Where it does not suffice, it grows by factors of
+        10.
+
+    Returns
+    -------
+    factor : ndarray of shape (m, m)
+        L, lower triangular.
+    jitter : float
+        The one in use.
+    """
+    diagonal = matrix.diagonal()
+    # If the mean is zero the whole matrix is, and any positive number will do.
+    unit = float(diagonal.mean()) or 1.0
+    while True:
+        factor = np.array(matrix, dtype=np.float64, order="C")
+        np.fill_diagonal(factor, diagonal + jitter * _jitter_units(diagonal, unit, jitter))
+        if cholesky_in_place(factor):
+            return _lower_triangle(factor), jitter
+        jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
+        if jitter > _LARGEST_JITTER_OF_LANDMARKS:
+            raise InputError(
+                "the kernel matrix of the landmarks is not positive semi-definite: it has a "
+                f"negative eigenvalue beyond {_LARGEST_JITTER_OF_LANDMARKS} times the mean of its "
+                f"diagonal, {unit:.3g}; allowed are rounding errors: use a positive definite "
+                "kernel."
+            )
+
+
+def _jitter_units(diagonal: Real, mean: float, jitter: float) -> Real:
+    """Return what the jitter of every row is relative to."""
+    positive = diagonal[diagonal > 0.0]
+    largest = _LARGEST_JITTER_OF_LANDMARKS
+    if positive.size == 0 or jitter * mean <= largest * float(np.median(positive)):
+        return np.full_like(diagonal, mean)
+    return np.where(diagonal > 0.0, diagonal, positive.min())
+
+
+def lower_factor(matrix: Real, diagonal: Real) -> Real | None:
     """Return the factor of the matrix with that diagonal, or None if there is no factor.
 
-    It is written below the diagonal of the matrix if that can be. What is above it stays there,
-    and None restores the rest from it.
+    It is written below the diagonal of the matrix where that is writeable, row by row in memory;
+    else to a copy. What is above the diagonal stays there, and None restores the rest from it.
     """
-    matrix = matrix if _is_writeable_rows(matrix) else matrix.copy(order="C")
+    in_place = matrix.flags.c_contiguous and matrix.flags.writeable
+    matrix = matrix if in_place else matrix.copy(order="C")
     np.fill_diagonal(matrix, diagonal)
     if cholesky_in_place(matrix):
         return matrix
@@ -94,30 +189,53 @@ def lower_factor(matrix: NDArray[Any], diagonal: NDArray[np.floating[Any]]) -> N
     return None
 
 
-def _has_digits(factor: NDArray[Any], diagonal: NDArray[np.float64], rounding: float) -> bool:
-    """Return whether every pivot is more than what rounding leaves of a diagonal entry."""
-    return bool((factor.diagonal() ** 2 > 0.1 * rounding * diagonal).all())
-
-
-def spread(factor: NDArray[Any]) -> float:
+def spread(factor: Real) -> float:
     """Return the quotient of the extreme diagonal entries: no more than the condition number."""
     diagonal = np.abs(factor.diagonal())
     return float(diagonal.max() / diagonal.min()) if diagonal.min() > 0.0 else np.inf
 
 
-def _restore(matrix: NDArray[Any], diagonal: NDArray[np.floating[Any]]) -> None:
+def _restore(matrix: Real, diagonal: Real) -> None:
     """Copy what is right of the diagonal, which no factorisation touches, to what is below it."""
-    for part in _parts(matrix.shape[0]):
+    for part in slices(matrix.shape[0], _WIDTH):
         square = matrix[part, part]
         np.copyto(square, np.triu(square) + np.triu(square, 1).T)
         matrix[part.stop :, part] = matrix[part, part.stop :].T
     np.fill_diagonal(matrix, diagonal)
 
 
-def _is_writeable_rows(matrix: NDArray[Any]) -> bool:
-    return bool(matrix.flags.c_contiguous and matrix.flags.writeable)
+def _lower_triangle(matrix: Real) -> Real:
+    """Set what is above the diagonal to zero."""
+    for part in slices(matrix.shape[0], _WIDTH):
+        matrix[part, part] = np.tril(matrix[part, part])
+        matrix[part, part.stop :] = 0.0
+    return matrix
 
 
-def _parts(size: int) -> Iterator[slice]:
-    for start in range(0, size, _WIDTH):
-        yield slice(start, min(start + _WIDTH, size))
+def dominant_rows_message(diagonal: Real, numbers: NDArray[Any] | None = None) -> str | None:
+    """Return a sentence that names the rows whose k(x, x) dwarfs that of all others, or None.
+
+    What other rows contribute is then lost in rounding errors. `numbers` are those by which the
+    user knows the rows, where some were left out.
+    """
+    rows, median = _dominant_rows(diagonal)
+    if not rows.size:
+        return None
+    known = rows if numbers is None else numbers[rows]
+    names = ", ".join(map(str, known[:_NAMED].tolist()))
+    more = f" and {rows.size - _NAMED} others" if rows.size > _NAMED else ""
+    have = "row {} has" if rows.size == 1 else "the rows {} have"
+    return (
+        f"{have.format(names + more)} k(x, x) up to {diagonal[rows[0]]:.2g}, and the median is "
+        f"{median:.2g}: what other rows say is lost in rounding errors. Remove what is wrong "
+        "there, scale the columns, or use the Gaussian kernel, which is bounded"
+    )
+
+
+def _dominant_rows(diagonal: Real) -> tuple[NDArray[np.intp], float]:
+    """Return the rows whose k(x, x) dwarfs the median, the largest first, and the median."""
+    median = float(np.median(diagonal))
+    if median <= 0.0:
+        return np.empty(0, dtype=np.intp), median
+    rows = np.flatnonzero(diagonal > _DOMINANT * median)
+    return rows[np.argsort(-diagonal[rows], kind="stable")], median

@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator
 
-from powersketch.linalg.outcome import larger_alpha, solver_result
-from powersketch.linalg.panels import Float64
+from powersketch.arrays import Float64, Vector
+from powersketch.docstrings import documented
+from powersketch.exceptions import InputError
+from powersketch.linalg.operators import as_operator, near_one
 from powersketch.linalg.refinement import (
     LARGEST_GROWTH,
+    BlockFunction,
     Callback,
     IterationLog,
-    Mask,
-    Numbers,
-    refine,
-)
-from powersketch.linalg.results import SolverResult
-from powersketch.linalg.systems import (
-    BlockFunction,
     LinearSystem,
-    as_preconditioner,
+    Mask,
+    Product,
+    SolverResult,
     column_norms,
     column_products,
-    described,
+    larger_alpha,
+    refine,
 )
 from powersketch.parameters import checked_integer, checked_tolerance, checked_verbose
 
@@ -33,6 +33,7 @@ _MOST_ITERATIONS = 10_000
 _SMALLEST_NORM = 1e-140
 
 
+@documented
 def conjugate_gradients(
     operator: Any,
     b: ArrayLike,
@@ -68,8 +69,7 @@ def conjugate_gradients(
         Where to start; None is zero.
     callback : callable, default=None
         Called after every step with its number and the worst relative residual.
-    verbose : int, default=0
-        Whether to report progress on standard error.
+    %(verbose)s
 
     Returns
     -------
@@ -95,14 +95,13 @@ def conjugate_gradients(
     limit = min(10 * size, _MOST_ITERATIONS)
     if max_iterations is not None:
         limit = checked_integer("max_iterations", max_iterations, 1)
-    cycle = _Conjugation(as_preconditioner(preconditioner, size))
+    cycle = _Conjugation(_as_preconditioner(preconditioner, size))
     log = IterationLog("conjugate gradients", limit, callback, verbose)
-    refined = refine(system, cycle, tol, log)
     failure = (
         "the matrix or the preconditioner is singular or indefinite to working precision: use "
         f"{larger_alpha(system.operator)} or another preconditioner"
     )
-    return solver_result(system, refined, log, tol, described(preconditioner), failure)
+    return refine(system, cycle, tol, log, preconditioner=preconditioner, failure=failure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +111,7 @@ class _Conjugation:
     invert: BlockFunction
 
     def __call__(
-        self,
-        product: BlockFunction,
-        rounding: float,
-        right: Float64,
-        goal: float,
-        columns: Numbers,
-        log: IterationLog,
+        self, product: Product, right: Float64, goal: float, log: IterationLog
     ) -> tuple[Float64, Mask]:
         solutions, broken = np.zeros_like(right), np.zeros(right.shape[1], bool)
         block = _Block(right, self.invert)
@@ -127,14 +120,14 @@ class _Conjugation:
             broken |= block.leave(~_is_positive(block.energies), solutions)
             if not block.numbers.size:
                 break
-            images = product(block.directions)
+            images = product.multiply(block.directions)
             curvatures = column_products(block.directions, images)
             if not _is_positive(curvatures).all():
                 broken |= block.leave(~_is_positive(curvatures), solutions)
                 continue
             norms = block.step(images, curvatures)
-            log.record(columns[block.numbers], norms)
-            block.leave((norms <= goal) | block.lost(norms, rounding), solutions)
+            log.record(block.numbers, norms)
+            block.leave((norms <= goal) | block.lost(norms, product.rounding), solutions)
             block.turn(self.invert)
         block.leave(np.ones(block.numbers.size, bool), solutions)
         return solutions, broken
@@ -152,7 +145,7 @@ class _Block:
         self.paths = np.zeros(right.shape[1])
         self.norms_of_matrix = np.zeros(right.shape[1])
 
-    def step(self, images: Float64, curvatures: Float64) -> Float64:
+    def step(self, images: Float64, curvatures: Vector) -> Vector:
         """Go to the minimum along the directions; return the norms of the residuals there."""
         lengths = self.energies / curvatures
         extents = _norms_of_any_size(self.directions)
@@ -162,7 +155,7 @@ class _Block:
         self.residuals -= lengths * images
         return column_norms(self.residuals)
 
-    def lost(self, norms: Float64, rounding: float) -> Mask:
+    def lost(self, norms: Vector, rounding: float) -> Mask:
         """Return which residuals are rounding errors, or will end above the first ones by them.
 
         A product with a direction p is wrong by about the rounding unit times ‖A‖ ‖p‖, and these
@@ -195,16 +188,40 @@ class _Block:
         return left
 
 
-def _norms_of_any_size(V: Float64) -> Float64:
+def _norms_of_any_size(V: Float64) -> Vector:
     """Return the norms of columns, also of those whose squares are too small for float64."""
     norms = column_norms(V)
     small = norms < _SMALLEST_NORM
     if small.any():
-        exponents = np.frexp(np.abs(V[:, small]).max(axis=0))[1]
-        scaled = np.ldexp(V[:, small], -exponents)
+        scaled, exponents = near_one(V[:, small])
         norms[small] = np.ldexp(column_norms(scaled), exponents)
     return norms
 
 
-def _is_positive(values: Float64) -> Mask:
+def _is_positive(values: Vector) -> Mask:
     return np.isfinite(values) & (values > 0.0)
+
+
+def _as_preconditioner(preconditioner: Any, size: int) -> BlockFunction:
+    """Return the function that applies the approximate inverse to (n, t) vectors."""
+    if preconditioner is None:
+        return np.copy
+    if callable(preconditioner) and not isinstance(preconditioner, LinearOperator):
+        return lambda V: _checked_image(preconditioner(V), V)
+    operator = as_operator("preconditioner", preconditioner)
+    if operator.shape != (size, size):
+        raise InputError(
+            f"the preconditioner has shape {operator.shape}; allowed is that of the operator, "
+            f"{(size, size)}: an approximate inverse of it."
+        )
+    return lambda V: _checked_image(operator.matmat(V), V)
+
+
+def _checked_image(image: Any, V: Float64) -> Float64:
+    values = np.asarray(image, dtype=np.float64)
+    if values.shape != V.shape:
+        raise InputError(
+            f"the preconditioner turned vectors of shape {V.shape} into {values.shape}; allowed "
+            "is the same shape: it gets a column for every right-hand side that is iterated."
+        )
+    return values

@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
+from powersketch.arrays import Float64
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
-from powersketch.linalg.outcome import solver_result
-from powersketch.linalg.panels import Float64
-from powersketch.linalg.refinement import Callback, IterationLog, Mask, Numbers, refine
-from powersketch.linalg.results import SolverResult
-from powersketch.linalg.systems import (
+from powersketch.linalg.operators import as_operator
+from powersketch.linalg.refinement import (
     BlockFunction,
+    Callback,
+    IterationLog,
     LinearSystem,
-    as_operator,
+    Mask,
+    Product,
+    SolverResult,
     column_norms,
-    described,
+    refine,
 )
 from powersketch.parameters import (
     checked_integer,
@@ -39,6 +42,7 @@ _IDLE_STEPS = 20
 _GROWTH_OF_DIVERGENCE = 1e3
 
 
+@documented
 def preconditioned_gradient(
     operator: Any,
     b: ArrayLike,
@@ -68,27 +72,22 @@ def preconditioned_gradient(
     R : LinearOperator or array of shape (n, n)
         What makes B well conditioned, with products with its transpose: for A = Wᵀ W and a sketch
         S W = Q U with orthonormal Q, the inverse of U, which :class:`TriangularFactor` applies.
-    tol : float, default=1e-6
-        The relative residual ‖b − A x‖ / ‖b‖ to reach in every column, from 1e-15 to below 1.
+    tol, x0, callback
+        As for :func:`conjugate_gradients`.
     max_iterations : int, default=None
         At least 1. None is 10,000.
     step : {"auto", "paper"} or float, default="auto"
         The step η. "auto" is 2 / (λ_max² + λ_min²), with eigenvalues of B estimated by 30 steps of
         Lanczos's method. "paper" is the step of 1 as printed: it needs λ_max < √2, which sketches
         of a practical size do not give; the result then says that it diverged.
-    x0 : array-like of the shape of b, default=None
-        Where to start; None is zero.
-    callback : callable, default=None
-        Called after every step with its number and the worst relative residual.
     random_state : int, RandomState or None, default=None
         Seed of the vector that Lanczos's method starts with.
-    verbose : int, default=0
-        Whether to report progress on standard error.
+    %(verbose)s
 
     Returns
     -------
     SolverResult
-        Without an error even where the tolerance was not reached: see `converged`, `message`.
+        Also where the tolerance was not reached, as :func:`conjugate_gradients` returns it.
 
     Examples
     --------
@@ -116,12 +115,12 @@ def preconditioned_gradient(
     low, high = _eigenvalues_of_product(system, factor, streams)
     length = _step_length(step, low, high)
     log = IterationLog("gradient", limit, callback, verbose)
-    refined = refine(system, _Descent(factor, length, length * high**2 < 2.0), tol, log)
+    cycle = _Descent(factor, length, length * high**2 < 2.0)
     failure = (
         f"the step {length:.3g} diverges, as it has to be below 2 / λ_max(B)² = "
         f"{2.0 / high**2:.3g}: use step='auto', or a sketch of more rows"
     )
-    return solver_result(system, refined, log, tol, described(R), failure)
+    return refine(system, cycle, tol, log, preconditioner=R, failure=failure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,16 +132,10 @@ class _Descent:
     stable: bool
 
     def __call__(
-        self,
-        product: BlockFunction,
-        rounding: float,
-        right: Float64,
-        goal: float,
-        columns: Numbers,
-        log: IterationLog,
+        self, product: Product, right: Float64, goal: float, log: IterationLog
     ) -> tuple[Float64, Mask]:
-        # Residuals are no recursion here: rounding errors show in steps that do not descend.
-        del rounding
+        # Residuals are no recursion here: rounding errors show in steps that do not descend, and
+        # the precision of the products is of no interest.
         solutions, broken = np.zeros_like(right), np.zeros(right.shape[1], bool)
         numbers = np.arange(right.shape[1])
         z = np.zeros((self.factor.shape[1], numbers.size))
@@ -150,12 +143,12 @@ class _Descent:
         slopes = self.factor.rmatmat(right)
         least, idle = column_norms(slopes), np.zeros(numbers.size, int)
         while numbers.size and log.remaining:
-            z += self.length * self.factor.rmatmat(product(self.factor.matmat(slopes)))
+            z += self.length * self.factor.rmatmat(product.multiply(self.factor.matmat(slopes)))
             x = self.factor.matmat(z)
-            residuals = right - product(x)
+            residuals = right - product.multiply(x)
             slopes = self.factor.rmatmat(residuals)
             norms, sizes = column_norms(residuals), column_norms(slopes)
-            log.record(columns[numbers], norms)
+            log.record(numbers, norms)
             # Every step lowers ‖B z − Rᵀ b‖, unless it is too long or rounding errors are left.
             idle = np.where(sizes < least, 0, idle + 1)
             least = np.minimum(least, sizes)

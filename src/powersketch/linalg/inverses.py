@@ -1,66 +1,199 @@
-"""What the approximate inverses share."""
+"""Approximate inverses of symmetric matrices, kept as factors: what preconditions a solver."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
-from scipy.sparse.linalg import LinearOperator
+from scipy.linalg import get_blas_funcs
 
-from powersketch.exceptions import InputError
-from powersketch.linalg.cholesky import float64_factor
+from powersketch.arrays import Float64, Real
+from powersketch.execution import interruptible
+from powersketch.linalg.cholesky import check_square, float32_factor, float64_factor
+from powersketch.linalg.operators import SymmetricOperator
+from powersketch.linalg.triangular import TriangularFactor, checked_factor, solved_in_panels
+from powersketch.parameters import (
+    checked_alpha,
+    checked_non_negative,
+    checked_positive,
+    one_of,
+)
 from powersketch.random_streams import RandomStreams
 from powersketch.validation import sound_array
 
+_PRECISIONS = ("float64", "float32")
 _INVERSE_ITERATIONS = 8
+# Up to this many vectors are multiplied one at a time.
+_FEW_VECTORS = 2
 
 
-class SymmetricInverse(LinearOperator):
-    """A symmetric operator in float64 that is applied to many vectors at once."""
+class CholeskyFactor(SymmetricOperator):
+    r"""Apply :math:`(A + \alpha I)^{-1}` by a Cholesky factorisation.
 
-    def __init__(self, size: int) -> None:
-        super().__init__(np.dtype(np.float64), (size, size))
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n) and dtype float64 or float32
+        The symmetric matrix A. It may be overwritten: give a copy if it is still needed.
+    alpha : float, default=0.0
+        Added to the diagonal; not negative.
+    dtype : {float64, float32}, default=float64
+        The precision of the factor. Where rounding to float32 makes the matrix indefinite, the
+        factor is computed in float64.
+
+    Attributes
+    ----------
+    jitter : float
+        The part of the mean diagonal that was added to factor the matrix; mostly zero.
+    nugget : float
+        All that was added to the diagonal: alpha and the jitter times the mean diagonal.
+    precision : {"float64", "float32"}
+        The precision of the factor. Results are float64 in either case.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Where no small jitter makes the matrix positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.linalg import CholeskyFactor
+    >>> factor = CholeskyFactor(np.array([[3.0, 1.0], [1.0, 3.0]]), alpha=1.0)
+    >>> factor @ np.array([5.0, 5.0])
+    array([1., 1.])
+    >>> factor.describe()
+    'Cholesky factor in float64'
+    """
+
+    def __init__(self, matrix: Real, *, alpha: float = 0.0, dtype: Any = np.float64) -> None:
+        alpha = checked_alpha(alpha)
+        precision = one_of("dtype", np.dtype(dtype).name, _PRECISIONS)
+        matrix = sound_array("matrix", matrix)
+        check_square(matrix)
+        diagonal = matrix.diagonal().astype(np.float64) + alpha
+        factor, self.jitter = None, 0.0
+        if precision == "float32":
+            factor = float32_factor(matrix, diagonal)
+        if factor is None:
+            factor, self.jitter = float64_factor(matrix, diagonal)
+        super().__init__(matrix.shape[0])
+        # Lower triangular; what is above the diagonal is left over from the matrix and ignored.
+        self._factor = factor
+        self.nugget = alpha + self.jitter * float(diagonal.mean())
+        self.precision = factor.dtype.name
+
+    def root(self) -> TriangularFactor:
+        """Return R with R Rᵀ equal to this operator.
+
+        Returns
+        -------
+        TriangularFactor
+            In float64; it shares the memory of a float64 factor.
+        """
+        return TriangularFactor(self._factor.T)
 
     def describe(self) -> str:
         """Return in a few words what the operator is."""
-        raise NotImplementedError
-
-    def _matvec(self, vector: Any) -> Any:
-        return self._matmat(np.reshape(vector, (-1, 1)))
+        added = f", jitter {self.jitter:.1e} of the mean diagonal" if self.jitter else ""
+        return f"Cholesky factor in {self.precision}{added}"
 
     def _matmat(self, V: Any) -> Any:
-        raise NotImplementedError
+        V = np.asarray(V, dtype=np.float64)
+        if self.precision == "float64":
+            return solved_in_panels(self._solved, V)
+        # Without scaling, residuals of a converging solver get too small for float32.
+        scales = np.abs(V).max(axis=0, initial=0.0)
+        scales[scales == 0.0] = 1.0
+        scaled = (V / scales).astype(np.float32)
+        return solved_in_panels(self._solved, scaled) * scales
 
-    def _adjoint(self) -> Self:
-        return self
-
-    def _transpose(self) -> Self:
-        return self
-
-
-def check_regular(diagonal: NDArray[np.float64]) -> None:
-    """Refuse the diagonal of a triangular matrix that is singular to working precision."""
-    smallest, largest = diagonal.min(), diagonal.max()
-    if smallest <= diagonal.size * np.finfo(np.float64).eps * largest:
-        raise np.linalg.LinAlgError(
-            f"the triangular factor is singular: its diagonal reaches from {smallest:.1e} to "
-            f"{largest:.1e}: use a larger alpha, or more features than rows."
-        )
+    def _solved(self, V: Real) -> Real:
+        solved: Real = linalg.cho_solve((self._factor.T, False), V, check_finite=False)
+        return solved
 
 
-def checked_factor(name: str, factor: ArrayLike) -> NDArray[np.float64]:
-    """Return a finite matrix in float64, or say what is wrong with it."""
-    array = np.asarray(sound_array(name, factor), dtype=np.float64)
-    if array.ndim != 2 or not array.size:
-        raise InputError(f"{name} has shape {array.shape}; allowed is (n, m), both at least 1.")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} contains NaN or infinity; allowed are finite numbers.")
-    return array
+class LowRankInverse(SymmetricOperator):
+    r"""Apply :math:`(Z Z^\top + \nu I)^{-1}` by Woodbury's identity.
+
+    Parameters
+    ----------
+    Z : array-like of shape (n, m)
+        Kept in float64, and left as it is.
+    nugget : float
+        The number ν, positive. Rounding errors are about ‖Z‖² / ν times machine epsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.linalg import LowRankInverse
+    >>> LowRankInverse(np.array([[1.0], [1.0]]), nugget=1.0) @ np.array([3.0, 0.0])
+    array([ 2., -1.])
+    """
+
+    def __init__(self, Z: ArrayLike, nugget: float) -> None:
+        nugget = checked_positive("nugget", nugget)
+        Z = checked_factor("Z", Z)
+        self._prepare(Z, interruptible(lambda: Z.T @ Z), nugget)
+
+    @classmethod
+    def with_tail(cls, Z: ArrayLike, alpha: float, *, tail: float = 0.0) -> Self:
+        """Return the inverse whose nugget stands for alpha and for what Z leaves out.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, m)
+            As above.
+        alpha : float
+            Not negative.
+        tail : float, default=0.0
+            What is known to be left out, not negative. The smallest eigenvalue of ZᵀZ is taken
+            if it is larger: with that, the inverse is the one of [FTU23] up to a factor of 2.
+
+        Returns
+        -------
+        LowRankInverse
+            With the nugget alpha plus the larger one.
+        """
+        alpha = checked_alpha(alpha)
+        tail = checked_non_negative("tail", tail, reason="as it is added to the diagonal")
+        Z = checked_factor("Z", Z)
+        gram = interruptible(lambda: Z.T @ Z)
+        nugget = alpha + max(tail, _smallest_eigenvalue(gram))
+        inverse = cls.__new__(cls)
+        inverse._prepare(Z, gram, nugget)
+        return inverse
+
+    def describe(self) -> str:
+        """Return in a few words what the operator is."""
+        return f"rank {self._Z.shape[1]} and nugget {self.nugget:.3g}"
+
+    def _matmat(self, V: Any) -> Any:
+        V = np.asarray(V, dtype=np.float64)
+        inner = self._inner.matmat(_factor_product(self._Z, V, transposed=True))
+        return (V - _factor_product(self._Z, inner, transposed=False)) / self.nugget
+
+    def _prepare(self, Z: Float64, gram: Float64, nugget: float) -> None:
+        super().__init__(Z.shape[0])
+        self.nugget, self._Z = nugget, Z
+        self._inner = CholeskyFactor(gram, alpha=nugget)
 
 
-def smallest_eigenvalue(gram: NDArray[np.float64]) -> float:
+def _factor_product(Z: Real, V: Real, *, transposed: bool) -> Real:
+    """Return `Z @ V` or `Z.T @ V`; for few vectors by the BLAS of SciPy, as K @ V is.
+
+    NumPy's has threads of its own, and the threads of the two would wait for work at each other's
+    expense.
+    """
+    if V.shape[1] > _FEW_VECTORS or not Z.flags.c_contiguous:
+        return Z.T @ V if transposed else Z @ V
+    multiply = get_blas_funcs("gemv", (Z,))
+    columns = [multiply(1.0, Z.T, vector, trans=not transposed) for vector in V.T]
+    return np.column_stack(columns)
+
+
+def _smallest_eigenvalue(gram: Float64) -> float:
     """Return the smallest eigenvalue of a Gram matrix, or a little more, by inverse iteration.
 
     Where it is lost in rounding errors, these are returned: a positive number, unless the matrix
@@ -68,7 +201,7 @@ def smallest_eigenvalue(gram: NDArray[np.float64]) -> float:
     """
     if not gram.any():
         return 0.0
-    factor, _ = float64_factor(gram.copy(), gram.diagonal().copy(), 0.0)
+    factor, _ = float64_factor(gram.copy(), gram.diagonal().copy())
     vector = RandomStreams(0, "smallest eigenvalue").normal("start", gram.shape[0])
     length = float(np.linalg.norm(vector))
     for _ in range(_INVERSE_ITERATIONS):

@@ -9,8 +9,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from powersketch import SketchPreconditioner, solve_kernel_system
-from powersketch.kernels import Gaussian, Kernel
+from powersketch.exceptions import InputError
+from powersketch.kernels import Gaussian, Kernel, as_kernel
+from powersketch.linalg import conjugate_gradients, preconditioned_gradient
 from tests.kernel_systems.systems import (
+    ALPHA,
     KERNELS,
     long_rows,
     short_rows,
@@ -19,10 +22,10 @@ from tests.kernel_systems.systems import (
     true_residual,
 )
 
-ALPHA = 1e-3
+SKETCHED = {"operator": "sketched", "tol": 0.99}
 
 
-def solved(X: Any, y: Any, kernel: Kernel = KERNELS["gaussian"], **options: Any) -> Any:
+def solved(X: Any, y: Any, kernel: Kernel | str = KERNELS["gaussian"], **options: Any) -> Any:
     options = {"alpha": ALPHA, "random_state": 0} | options
     return solve_kernel_system(X, y, kernel, **options)
 
@@ -87,7 +90,7 @@ def test_auto_factors_what_is_stored_up_to_a_size(monkeypatch: pytest.MonkeyPatc
     X, y = short_rows(150), targets(150)
     assert "Cholesky" in solved(X, y).preconditioner
     assert "nystroem" in solved(X, y, memory_budget=0).preconditioner
-    monkeypatch.setattr("powersketch.kernel_systems.exact_system._FEW_ROWS", 149)
+    monkeypatch.setattr("powersketch.kernel_systems.preconditioner._FACTORED_ROWS", 149)
     assert "nystroem" in solved(X, y).preconditioner
 
 
@@ -218,3 +221,64 @@ def test_bad_parameters_are_refused_before_any_work(
     given = {"X": short_rows(60), "y": targets(60), "kernel": Gaussian()} | options
     with pytest.raises(error, match=text):
         solve_kernel_system(given.pop("X"), given.pop("y"), given.pop("kernel"), **given)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preconditioner": "cholesky", "n_components": 9}, "n_components=9 has no effect"),
+        ({"preconditioner": "none", "n_components": 9}, "n_components=9 has no effect"),
+        ({"preconditioner": np.eye(60), "n_components": 9}, "n_components=9 has no effect"),
+        ({**SKETCHED, "memory_budget": 9}, "memory_budget=9 has no effect"),
+        ({**SKETCHED, "max_iterations": 9}, "max_iterations=9 has no effect"),
+        ({**SKETCHED, "callback": print}, "callback=.* has no effect"),
+    ],
+)
+def test_a_system_refuses_what_it_does_not_use(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        solved(short_rows(60), targets(60), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"preconditioner": "nystroem", "n_components": 9, "memory_budget": 9, "max_iterations": 99},
+        {**SKETCHED, "preconditioner": "features", "max_iterations": 99, "callback": lambda *_: 0},
+        {**SKETCHED, "n_components": 5},
+    ],
+)
+def test_a_system_takes_what_it_uses(options: dict[str, Any]) -> None:
+    assert solved(short_rows(60), targets(60), **{"alpha": 0.1} | options).converged
+
+
+def test_a_number_of_components_asks_for_a_sketch() -> None:
+    X, y = short_rows(60), targets(60)
+    assert "rank 9" in solved(X, y, n_components=9).preconditioner
+    assert "Cholesky" in solved(X, y).preconditioner
+
+
+def test_a_kernel_by_its_name() -> None:
+    X, y = short_rows(60), targets(60)
+    named, given = solved(X, y, "rbf"), solved(X, y, as_kernel("gaussian", X))
+    np.testing.assert_array_equal(named.x, given.x)
+
+
+@pytest.mark.parametrize("verbose", ["a", 1.5, None, -1])
+def test_verbose_is_a_number_or_a_truth_value(verbose: Any) -> None:
+    X, y = short_rows(60), targets(60)
+    calls = (
+        lambda: solved(X, y, verbose=verbose),
+        lambda: SketchPreconditioner(X, Gaussian(), 0.1, verbose=verbose),
+        lambda: conjugate_gradients(np.eye(60), y, verbose=verbose),
+        lambda: preconditioned_gradient(np.eye(60), y, np.eye(60), verbose=verbose),
+    )
+    for call in calls:
+        with pytest.raises((ValueError, TypeError), match=f"verbose={verbose!r}"):
+            call()
+
+
+def test_the_warning_of_a_solver_names_the_line_of_the_user() -> None:
+    X, y = short_rows(60), targets(60)
+    with pytest.warns(ConvergenceWarning) as caught:
+        solve_kernel_system(X, y, Gaussian(), preconditioner="none", max_iterations=2)
+    assert [warning.filename for warning in caught] == [__file__]

@@ -15,11 +15,11 @@ from scipy.sparse.linalg import cg
 from powersketch.linalg import (
     CholeskyFactor,
     LowRankInverse,
-    SpectralInverse,
+    SquaredFactor,
     TriangularFactor,
-    panels,
+    triangular,
 )
-from powersketch.linalg.factors import SquaredFactor
+from tests.linalg.systems import dense, tall_matrix
 
 ALPHA = 0.3
 
@@ -32,25 +32,15 @@ def spectrum_matrix(eigenvalues: Any, seed: int = 0) -> Any:
     return 0.5 * (matrix + matrix.T)
 
 
-def tall_matrix(rows: int = 80, columns: int = 12, seed: int = 1) -> Any:
-    return np.random.default_rng(seed).standard_normal((rows, columns))
-
-
 def inverses() -> Any:
     """Every kind of inverse, by name, of an 80 × 80 matrix."""
     Z = tall_matrix()
-    U, singular, _ = np.linalg.svd(Z, full_matrices=False)
     return {
         "cholesky": CholeskyFactor(Z @ Z.T, alpha=ALPHA),
         "cholesky in float32": CholeskyFactor(Z @ Z.T, alpha=ALPHA, dtype=np.float32),
         "low rank": LowRankInverse(Z, ALPHA),
-        "spectral": SpectralInverse(U, singular**2, ALPHA),
         "squared": SquaredFactor(TriangularFactor.of_rows(Z.T, ALPHA)),
     }
-
-
-def dense(operator: Any) -> Any:
-    return operator.matmat(np.eye(operator.shape[1]))
 
 
 # 1 to 512 rows are one block, more are several; 1025 ends with a block of one row.
@@ -117,13 +107,6 @@ def test_jitter_is_relative_to_the_diagonal() -> None:
     assert large.nugget == pytest.approx(1e18 * small.nugget)
 
 
-def test_given_jitter_is_added() -> None:
-    factor = CholeskyFactor(2.0 * np.eye(3), alpha=1.0, jitter=0.5)
-    assert factor.jitter == 0.5
-    assert factor.nugget == 2.5
-    np.testing.assert_allclose(factor @ np.ones(3), 1.0 / 4.5)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("matrix", [-np.eye(3), np.zeros((3, 3)), np.diag([1.0, 1.0, -1.0])])
 def test_indefinite_matrices_are_refused(matrix: Any, dtype: Any) -> None:
@@ -155,7 +138,7 @@ def test_what_is_no_matrix_is_refused(matrix: Any, error: type[Exception], text:
         CholeskyFactor(matrix)
 
 
-@pytest.mark.parametrize("options", [{"alpha": -1.0}, {"jitter": -1.0}, {"dtype": np.float16}])
+@pytest.mark.parametrize("options", [{"alpha": -1.0}, {"dtype": np.float16}])
 def test_bad_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         CholeskyFactor(np.eye(2), **options)
@@ -166,49 +149,6 @@ def test_root_of_a_cholesky_factor(dtype: Any) -> None:
     factor = CholeskyFactor(spectrum_matrix(np.linspace(1.0, 3.0, 30)), dtype=dtype)
     R = dense(factor.root())
     np.testing.assert_allclose(R @ R.T, dense(factor), rtol=1e-4, atol=1e-5)
-
-
-def test_triangular_factor_solves() -> None:
-    upper = np.triu(np.random.default_rng(3).standard_normal((9, 9))) + 5.0 * np.eye(9)
-    R = TriangularFactor(upper + np.tril(np.ones((9, 9)), -1))
-    v = np.arange(9.0)
-    np.testing.assert_allclose(upper @ (R @ v), v, atol=1e-12)
-    np.testing.assert_allclose(upper.T @ R.rmatvec(v), v, atol=1e-12)
-    np.testing.assert_allclose(upper @ R.matmat(np.eye(9)), np.eye(9), atol=1e-12)
-    np.testing.assert_allclose(upper.T @ R.rmatmat(np.eye(9)), np.eye(9), atol=1e-12)
-
-
-# The first is factored from its Gram matrix; the second is too ill-conditioned for that.
-@pytest.mark.parametrize("smallest", [1e-2, 1e-9])
-@pytest.mark.parametrize("alpha", [0.0, 1e-26])
-def test_rows_get_orthonormal_columns(smallest: float, alpha: float) -> None:
-    U, _, V = np.linalg.svd(tall_matrix(60, 15), full_matrices=False)
-    A = (U * np.geomspace(smallest, 1.0, 15)) @ V
-    given = A.copy()
-    product = A @ dense(TriangularFactor.of_rows(A, alpha))
-    np.testing.assert_allclose(product.T @ product, np.eye(15), atol=1e-6)
-    np.testing.assert_array_equal(A, given)
-
-
-# More columns than rows; an alpha that the Gram matrix resolves, and one that it does not.
-@pytest.mark.parametrize("alpha", [0.5, 1e-12])
-def test_alpha_stands_for_further_rows(alpha: float) -> None:
-    A = tall_matrix().T
-    R = dense(TriangularFactor.of_rows(A, alpha))
-    inner = np.linalg.solve(A @ A.T + alpha * np.eye(12), A)
-    inverse = (np.eye(80) - A.T @ inner) / alpha
-    np.testing.assert_allclose(R @ R.T, inverse, rtol=0, atol=1e-4 * np.abs(inverse).max())
-
-
-def test_singular_triangles_are_refused() -> None:
-    with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
-        TriangularFactor(np.diag([1.0, 0.0]))
-    with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
-        TriangularFactor.of_rows(np.ones((5, 2)))
-    with pytest.raises(ValueError, match="2 rows and 3 columns"):
-        TriangularFactor.of_rows(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="alpha=-1"):
-        TriangularFactor.of_rows(np.ones((2, 3)), -1.0)
 
 
 @pytest.mark.parametrize("shape", [(50, 8), (8, 50), (1, 1), (30, 1)])
@@ -244,17 +184,6 @@ def test_features_that_are_zero() -> None:
         LowRankInverse.with_tail(np.zeros((4, 2)), 0.0)
 
 
-def test_spectral_inverse() -> None:
-    U = np.linalg.qr(tall_matrix())[0]
-    values = np.geomspace(5.0, 0.5, 12)
-    inside = (0.5 + ALPHA) * (U / (values + ALPHA)) @ U.T
-    expected = inside + np.eye(80) - U @ U.T
-    order = np.random.default_rng(0).permutation(12)
-    np.testing.assert_allclose(
-        dense(SpectralInverse(U[:, order], values[order], ALPHA)), expected, atol=1e-12
-    )
-
-
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -263,9 +192,6 @@ def test_spectral_inverse() -> None:
         (lambda: LowRankInverse(np.full((3, 1), np.inf), 1.0), "NaN or infinity"),
         (lambda: LowRankInverse.with_tail(np.ones((3, 1)), -1.0), "alpha=-1"),
         (lambda: LowRankInverse.with_tail(np.ones((3, 1)), 1.0, tail=-1.0), "tail=-1"),
-        (lambda: SpectralInverse(np.eye(3), [1.0, 2.0], 0.0), r"shape \(2,\)"),
-        (lambda: SpectralInverse(np.eye(2), [1.0, 0.0], 0.0), "smallest eigenvalue plus alpha"),
-        (lambda: SpectralInverse(np.eye(2), [1.0, 0.0], -1.0), "alpha=-1"),
     ],
 )
 def test_bad_factors_are_refused(call: Callable[[], Any], text: str) -> None:
@@ -305,7 +231,7 @@ def test_rows_of_very_different_sizes_need_no_jitter() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_many_columns_are_solved_for_inpanels(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_columns_are_solved_for_in_panels(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     A, V = (
         spectrum_matrix(np.linspace(1.0, 2.0, 30)),
         np.random.default_rng(0).normal(size=(30, 11)),
@@ -314,7 +240,7 @@ def test_many_columns_are_solved_for_inpanels(dtype: Any, monkeypatch: pytest.Mo
     root = CholeskyFactor(A.copy()).root()
     whole = factor @ V, root.matmat(V), root.rmatmat(V)
     widths: list[int] = []
-    monkeypatch.setattr(panels, "_SOLVED", 4 * 30**2)
+    monkeypatch.setattr(triangular, "_MULTIPLICATIONS", 4 * 30**2)
     solved = linalg.cho_solve
     monkeypatch.setattr(
         linalg,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from powersketch.execution import cholesky_in_place
+from powersketch.linalg import cholesky_in_place
 
 
 def positive_definite(size: int, dtype: Any = np.float64) -> NDArray[Any]:
@@ -47,7 +47,8 @@ def test_numbers_that_are_not_finite(value: float, place: tuple[int, int]) -> No
 
 
 def test_other_threads_run_meanwhile() -> None:
-    matrix, done = positive_definite(3000), threading.Event()
+    matrix, done = np.ones((3000, 3000)), threading.Event()
+    np.fill_diagonal(matrix, 2.0)
     counted = []
 
     def count() -> None:
