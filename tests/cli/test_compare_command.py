@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import powersketch
 from powersketch.cli.compare_command import bytes_from
 from powersketch.cli.main import app, main
-from powersketch.kernels import ArcCosine, Gaussian, Kernel, Polynomial
+from powersketch.kernels import ArcCosine, Gaussian, Kernel, Polynomial, resolved_gamma
 from tests.comparison.measured_rows import failing_method, unit_rows
 
 QUICK = ["--components", "4,8", "--seeds", "1", "--methods", "power,nystroem", "--seed", "0"]
@@ -83,16 +83,36 @@ def test_the_same_as_the_function(file: str, options: list[str], kernel: Kernel)
         random_state=0,
     )
     found = figures([file, *QUICK, "--rows", "20", *options])
+    assert found["data_name"] == "rows.npy"
     assert without_times(found) == without_times(expected.to_dict())
 
 
-def test_gamma_scale(file: str) -> None:
-    gamma = 1.0 / (7 * np.load(file).var())
-    for options in (["--kernel", "gaussian"], ["--gamma", "scale"]):
-        kernel = figures([file, *QUICK, *options])["kernel"]
-        assert float(kernel.partition("gamma=")[2].split(",")[0].rstrip(")")) == pytest.approx(
-            gamma
-        )
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("linear", "Linear("),
+        ("poly", "Polynomial(degree=2"),
+        ("rbf", "Gaussian(gamma="),
+        ("ntk", "NeuralTangent(depth=1"),
+        ("dot-product", "DotProduct("),
+    ],
+)
+def test_short_and_further_names_of_kernels(file: str, name: str, kernel: str) -> None:
+    options = ["--components", "4", "--seeds", "1", "--methods", "nystroem-uniform"]
+    assert figures([file, *options, "--kernel", name])["kernel"].startswith(kernel)
+
+
+@pytest.mark.parametrize(
+    "options", [["--kernel", "gaussian"], ["--gamma", "scale"], ["--gamma", "median"]]
+)
+def test_gamma_from_the_rows(file: str, options: list[str]) -> None:
+    X = np.load(file)
+    name = "median" if "median" in options else "scale"
+    found = figures([file, "--components", "4", "--methods", "nystroem-uniform", *options])
+    gamma = float(found["kernel"].partition("gamma=")[2].split(",")[0].rstrip(")"))
+    assert gamma == pytest.approx(resolved_gamma(name, X))
+    if name == "scale":
+        assert gamma == pytest.approx(1.0 / (7 * X.var()))
 
 
 def test_normalized_rows_without_the_target(file: str) -> None:
