@@ -1,7 +1,8 @@
-"""Memory of maps and transforms, and the warnings of methods."""
+"""Failures, memory and warnings of methods."""
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 from powersketch import compare
 from powersketch.comparison.measure import peak_bytes, stored_bytes
 from powersketch.kernels import Polynomial
-from tests.comparison.measured_rows import Recorder, recording_method, unit_rows
+from tests.comparison.measured_rows import (
+    KERNEL,
+    Recorder,
+    failing_method,
+    recording_method,
+    unit_rows,
+)
 
 
 def test_peak_memory_is_what_is_held_at_a_time() -> None:
@@ -60,3 +67,35 @@ def test_warnings_of_methods_are_part_of_the_result(monkeypatch: pytest.MonkeyPa
     assert second.warnings == ()
     assert "recorder with 4 components warned: rows are few" in comparison.table()
     assert comparison.to_dict()["measurements"][0]["warnings"] == ["rows are few"]
+
+
+def test_a_failure_is_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_method(monkeypatch, "broken", ValueError("two\nlines"))
+    found = compare(
+        unit_rows(30), KERNEL, methods=["broken", "power", "nystroem"], components=[8, 64], seeds=2
+    )
+    messages = {
+        (measured.method, measured.n_components): measured.error_message
+        for measured in found.measurements
+    }
+    assert messages["broken", 8] == messages["broken", 64] == "ValueError: two lines"
+    assert messages["power", 8] is messages["power", 64] is messages["nystroem", 8] is None
+    assert "15 features only" in str(messages["nystroem", 64])
+    assert found.common_components == 8
+    assert [*found.approximate_spectra] == [*found.approximate_images] == ["power", "nystroem"]
+    assert found.complete
+    assert "broken with 8 components failed: ValueError: two lines" in found.table()
+    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
+
+
+def test_features_that_are_not_finite_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = recording_method(monkeypatch)
+    monkeypatch.setattr(
+        "tests.comparison.measured_rows.Recorder.transform",
+        lambda self, X: np.full((X.shape[0], self.size), np.inf),
+    )
+    found = compare(unit_rows(30), KERNEL, methods=["recorder"], components=[4], seeds=1)
+    assert len(made) == 1
+    assert "not finite" in str(found.measurements[0].error_message)
+    with pytest.raises(ValueError, match="nothing to choose from"):
+        found.best()

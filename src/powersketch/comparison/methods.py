@@ -43,7 +43,8 @@ class Method:
     reason : str
         Why it does not approximate others.
     build : callable
-        From kernel, size, seed and number of threads to a transformer that is not fitted.
+        Takes kernel, size, seed and number of threads, and returns a transformer that is not
+        fitted.
     """
 
     name: str
@@ -56,10 +57,6 @@ class Method:
     def supports(self, kernel: Kernel) -> str | None:
         """Return None if it can approximate the kernel, else the reason why not."""
         return None if isinstance(kernel, self.kernels) else self.reason
-
-    def make(self, kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
-        """Return a transformer with `size` features that is not fitted yet."""
-        return self.build(kernel, size, seed, n_jobs)
 
 
 def _sketch(**changes: Any) -> Callable[[Kernel, int, int, int | None], FeatureMap]:
