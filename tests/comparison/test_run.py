@@ -126,9 +126,11 @@ def test_layouts_give_the_same_figures(layout: Any) -> None:
     assert other.data_shape == (40, 7)
     for first, second in zip(dense.measurements, other.measurements, strict=True):
         assert second.error_message is None
-        # Other base sketches and orders of summation serve sparse rows.
-        tolerance = 1e-6 if not sparse.issparse(layout(X)) else 2.0
-        assert second.frobenius == pytest.approx(first.frobenius, rel=tolerance)
+        # Another base sketch serves sparse rows, which gives other errors of the same size.
+        if first.method == "power" and sparse.issparse(layout(X)):
+            assert max(first.frobenius, second.frobenius) < 0.5
+        else:
+            assert second.frobenius == pytest.approx(first.frobenius, rel=1e-6)
 
 
 def test_single_precision_is_enough_for_the_same_errors() -> None:

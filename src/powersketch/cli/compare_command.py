@@ -97,8 +97,7 @@ def compare_command(
         bool | None,
         _method_option(
             "--header/--no-header",
-            help="Whether the first row of a .csv or .tsv file holds names; found out if not "
-            "given.",
+            help="Whether the first row of a .csv or .tsv file holds names; detected if not given.",
         ),
     ] = None,
     budget_seconds: Annotated[

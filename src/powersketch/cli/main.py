@@ -71,19 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str or None, default=None
-        What follows the command's name; None takes that of the process.
+        What follows the command's name; None takes the arguments of the process.
 
     Returns
     -------
     int
-        0; 2 after wrong input or for want of a file, room or memory, which is told in one line on
-        standard error, or where every method failed; 1 after an error of the library itself; 130
-        after an interruption. With ``--debug`` every error is told with where it arose.
+        0; 2 after wrong input or for lack of a file, disk space or memory, which is reported in
+        one line on standard error, or if every method failed; 1 after an error of the library
+        itself; 130 after an interruption. With ``--debug`` every error comes with its traceback.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that does not know a sign of the table shall see another one.
+            # A terminal that cannot show a sign of the table gets another one.
             stream.reconfigure(errors=_PLAIN_SIGNS)
     try:
         code = app(args=given, prog_name="powersketch", standalone_mode=False)
@@ -98,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Tell what went wrong, and whose fault it is, and return the exit code."""
+    """Report what went wrong and whose fault it is, and return the exit code."""
     if isinstance(error, BrokenPipeError):
-        # Nobody reads on; the rest shall not complain when Python ends.
+        # Nobody reads on; without this, Python would complain when it flushes the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError):
@@ -124,7 +124,7 @@ def _write_error(text: str) -> None:
 
 
 def plain_text(text: str) -> str:
-    """Return the text in ASCII; what has no likeness there becomes a question mark.
+    """Return the text in ASCII; signs without an equivalent become question marks.
 
     Examples
     --------

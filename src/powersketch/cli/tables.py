@@ -1,4 +1,4 @@
-"""Tables with columns of numbers: .csv and .tsv, whose layout is found out, and .parquet."""
+"""Tables with columns of numbers: .csv and .tsv, whose layout is detected, and .parquet."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ def _polynomial_parameters(kernel: Kernel) -> dict[str, Any]:
 
 
 def _peer_count_sketch(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
-    own = _polynomial_parameters(kernel)
-    return PolynomialCountSketch(**own, n_components=size, random_state=seed)
+    parameters = _polynomial_parameters(kernel)
+    return PolynomialCountSketch(**parameters, n_components=size, random_state=seed)
 
 
 def _peer_fourier(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
@@ -99,10 +99,10 @@ def _peer_fourier(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> A
 
 def _peer_nystroem(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
     if isinstance(kernel, Gaussian):
-        own: dict[str, Any] = {"kernel": "rbf", "gamma": kernel.gamma}
+        parameters: dict[str, Any] = {"kernel": "rbf", "gamma": kernel.gamma}
     else:
-        own = {"kernel": "polynomial", **_polynomial_parameters(kernel)}
-    return Nystroem(**own, n_components=size, random_state=seed, n_jobs=n_jobs)
+        parameters = {"kernel": "polynomial", **_polynomial_parameters(kernel)}
+    return Nystroem(**parameters, n_components=size, random_state=seed, n_jobs=n_jobs)
 
 
 _SKETCHED = (Polynomial, Gaussian, ArcCosine, NeuralTangent, DotProduct)
