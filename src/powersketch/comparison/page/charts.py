@@ -90,6 +90,11 @@ class LogAxis:
         return all(abs(right - left) >= apart for left, right in pairwise(pixels))
 
 
+def pixels(position: float) -> str:
+    """Return a position as SVG takes it, to a tenth of a pixel."""
+    return f"{position:.1f}".removesuffix(".0")
+
+
 def round_numbers(low: float, high: float) -> Iterator[list[float]]:
     """Yield the round numbers between two powers of ten, fewer and fewer of them.
 
@@ -274,13 +279,9 @@ def _error_chart(
             f" Errors below {tick_text(_LEAST_ERROR)} or above {tick_text(_LARGEST_ERROR)} are "
             "drawn there."
         )
-    across = _across([point.x for point in points], **axis)
+    across = LogAxis.around([point.x for point in points], FRAME["left"], FRAME["right"], **axis)
     up = _up([point.y for point in points], "relative error")
     return Chart(title, caption, lines, across, up, norm.name)
-
-
-def _across(values: list[float], **axis: Any) -> LogAxis:
-    return LogAxis.around(values, FRAME["left"], FRAME["right"], **axis)
 
 
 def _up(values: list[float], label: str) -> LogAxis:
@@ -336,7 +337,8 @@ def _spectrum_chart(comparison: Comparison, methods: Sequence[MethodSeries]) -> 
         ),
     ]
     places = [place for line in lines for place in line.path]
-    across = _across([x for x, _ in places], label="number of the eigenvalue", text=tick_text)
+    axis: dict[str, Any] = {"label": "number of the eigenvalue", "text": tick_text}
+    across = LogAxis.around([x for x, _ in places], FRAME["left"], FRAME["right"], **axis)
     up = _up([y for _, y in places], "eigenvalue")
     caption = (
         f"Eigenvalues of the kernel matrix of {exact.size} rows: exact (wide grey line) and "

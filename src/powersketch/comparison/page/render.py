@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from powersketch.comparison.page.charts import FRAME, NORMS, MethodSeries, charts, method_series
+from powersketch.comparison.page.charts import (
+    FRAME,
+    NORMS,
+    MethodSeries,
+    charts,
+    method_series,
+    pixels,
+)
 from powersketch.comparison.page.images import kernel_images
 from powersketch.comparison.recommend import MAIN_METHOD, answer
 from powersketch.comparison.results import Comparison, Measurement, atomic_write
@@ -76,7 +83,7 @@ def page_text(comparison: Comparison) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"number": number_text, "pixels": _pixels}
+    environment.filters |= {"number": number_text, "pixels": pixels}
     methods = method_series(comparison)
     style, script = _style(methods), _asset("page.js")
     return environment.from_string(_asset("template.html")).render(
@@ -125,10 +132,6 @@ def _policy(style: str, script: str) -> str:
 def _digest(content: str) -> str:
     digest = hashlib.sha256(content.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
-
-
-def _pixels(position: float) -> str:
-    return f"{position:.1f}".removesuffix(".0")
 
 
 @dataclass(frozen=True)
