@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powersketch.accuracy.pairs import ExactPairs, PairErrors
+from powersketch.accuracy.rows import DataRows, FittedMap, RowSample
 from powersketch.kernels import Kernel, Polynomial
+from powersketch.random_streams import RandomStreams
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,3 +62,43 @@ def random_rows(kind: str, count: int, columns: int, seed: int) -> NDArray[np.fl
         X = generator.normal(size=(count, 1)) * X[0] + 0.01 * X
     rows: NDArray[np.float64] = X
     return rows
+
+
+def pair_errors(sketch: FittedMap, sample: RowSample) -> PairErrors:
+    """Measure all pairs of a sample."""
+    return PairErrors.measure(sketch, ExactPairs.of(sketch.kernel_, sample))
+
+
+def drawn_sample(sketch: FittedMap, rows: DataRows, streams: RandomStreams, size: int) -> RowSample:
+    """Draw a sample of rows with the probabilities that suit the map."""
+    return RowSample.draw(sketch, rows, rows.kernel_diagonal(sketch.kernel_), streams, size)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptNorms:
+    """Random projections of the rows, scaled to the rows' own norms."""
+
+    projected: Projected
+
+    @property
+    def kernel_(self) -> Kernel:
+        return self.projected.kernel_
+
+    def transform(self, X: NDArray[Any]) -> NDArray[Any]:
+        Z = self.projected.transform(X)
+        Z *= (np.linalg.norm(X, axis=1) / np.linalg.norm(Z, axis=1))[:, np.newaxis]
+        return Z
+
+
+def all_entries(sketch: Any, X: NDArray[Any]) -> float:
+    """Return ‖Z Zᵀ − K‖ / ‖K‖ over all entries."""
+    Z, K = sketch.transform(X).astype(np.float64), sketch.kernel_(X)
+    return float(np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K))
+
+
+def spread_out(count: int) -> NDArray[np.float64]:
+    """Return rows whose kernel matrix is the identity, but for a few near-duplicates."""
+    generator = np.random.default_rng(0)
+    X = 3.0 * generator.standard_normal((count, 12))
+    X[-5:] = X[:5] + 1e-3 * generator.standard_normal((5, 12))
+    return X

@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from powersketch.accuracy import SpectralError, spectral
-from powersketch.accuracy.data_rows import DataRows
-from powersketch.accuracy.pencils import ExactPencil, InversePencil, pencil_work
-from powersketch.accuracy.spectral import check_alpha_is_felt, spectral_error
+from powersketch.accuracy.rows import DataRows
+from powersketch.accuracy.spectral import (
+    ExactPencil,
+    InversePencil,
+    check_alpha_above_rounding,
+    pencil_work,
+    spectral_error,
+)
 from powersketch.kernels import Polynomial
 from powersketch.random_streams import RandomStreams
 from tests.accuracy.small_maps import Projected, Stretched, random_rows
@@ -88,7 +93,7 @@ class TestLanczos:
     def test_intervals_hold(self, stored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         """Correct bounds fail far more rarely than they may: all of 10 hold."""
         if not stored:
-            monkeypatch.setattr("powersketch.accuracy.pencils._STORED_BYTES", 0)
+            monkeypatch.setattr("powersketch.accuracy.spectral._STORED_BYTES", 0)
         for seed in range(10):
             alpha = (1.0, 50.0)[seed % 2]
             X, sketch = random_rows("equal", 80, 30, seed), Projected(30, 15 * (seed % 5 + 1))
@@ -122,7 +127,7 @@ class TestLanczos:
 class TestSubset:
     @pytest.mark.usefixtures("few_dense")
     def test_is_a_lower_bound_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(spectral, "_WORK", 0.0)
+        monkeypatch.setattr(spectral, "MOST_WORK", 0.0)
         X, sketch = random_rows("equal", 150, 30, 0), Projected(30, 20)
         found, values = measured(sketch, X, 5.0), brute_force(sketch, X, 5.0)
         assert found.method == "subset"
@@ -134,14 +139,14 @@ class TestSubset:
 
     def test_work_grows_with_the_rows(self) -> None:
         few, many = (DataRows.of(np.ones((count, 2))) for count in (10_000, 100_000))
-        assert pencil_work(few, 1000, 32) < spectral._WORK < pencil_work(many, 1000, 32)
+        assert pencil_work(few, 1000, 32) < spectral.MOST_WORK < pencil_work(many, 1000, 32)
 
 
 class TestAlpha:
     def test_below_rounding_errors_is_refused(self) -> None:
         with pytest.raises(ValueError, match=r"alpha=1e-14 is below .* choose alpha above"):
-            check_alpha_is_felt(1e-14, np.ones(100))
-        check_alpha_is_felt(1e-12, np.ones(100))
+            check_alpha_above_rounding(1e-14, np.ones(100))
+        check_alpha_above_rounding(1e-12, np.ones(100))
 
     @pytest.mark.parametrize("dense", [True, False])
     def test_just_above_them_works(self, dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,5 +156,5 @@ class TestAlpha:
         X = np.repeat(random_rows("equal", 10, 3, 0), 20, axis=0)
         alpha = 10.0 * float(np.finfo(float).eps * np.sum(X * X))
         sketch = Stretched(1.1, Polynomial(1))
-        check_alpha_is_felt(alpha, np.sum(X * X, axis=1))
+        check_alpha_above_rounding(alpha, np.sum(X * X, axis=1))
         assert measured(sketch, X, alpha).eps.value > 0.2

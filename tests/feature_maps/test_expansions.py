@@ -29,8 +29,9 @@ from powersketch.feature_maps.series_expansion import (
 )
 from powersketch.feature_maps.series_fit import fitted_series
 from powersketch.kernels import Gaussian, Polynomial
-from powersketch.kernels.series import NAMED_SERIES, neural_tangent_series
+from powersketch.kernels.series import NAMED_SERIES
 from tests.feature_maps.maps import digits, squared_lengths, uncentred, unit_rows
+from tests.kernels.kernel_cases import neural_tangent_series
 
 Array = NDArray[Any]
 

@@ -21,10 +21,9 @@ from powersketch.kernels.series import (
     NAMED_SERIES,
     CoefficientSeries,
     PowerSeries,
-    arc_cosine_series,
-    neural_tangent_series,
 )
 from powersketch.random_streams import RandomStreams
+from tests.kernels.kernel_cases import arc_cosine_series, neural_tangent_series
 
 Array = NDArray[Any]
 

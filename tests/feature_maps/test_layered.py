@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from powersketch.feature_maps.layered import LayeredMap, Network, SizedMap, TangentLayer
-from powersketch.kernels import NeuralTangent, kappa_0, kappa_1
+from powersketch.kernels import NeuralTangent
+from powersketch.kernels.arc_cosine import kappa_0, kappa_1
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT
 from tests.feature_maps.maps import each_float, squared_lengths, uncentred, unit_rows

@@ -24,11 +24,10 @@ from powersketch.kernels.series import (
     NAMED_SERIES,
     CoefficientSeries,
     PowerSeries,
-    arc_cosine_series,
     callable_series,
-    neural_tangent_series,
 )
 from tests.feature_maps.maps import digits, unit_rows
+from tests.kernels.kernel_cases import arc_cosine_series, neural_tangent_series
 
 Array = NDArray[Any]
 

@@ -66,4 +66,4 @@ def test_verbose(estimator: Any, verbose: Any) -> None:
 
 def test_uniform_landmarks_have_no_ridge() -> None:
     with pytest.raises(ValueError, match=r"alpha=.* has no effect with .*leave it at None"):
-        LeverageNystroem(n_components=8, scores="uniform", alpha=1.0).fit(X)
+        LeverageNystroem(n_components=8, landmarks="uniform", alpha=1.0).fit(X)

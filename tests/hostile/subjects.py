@@ -21,7 +21,7 @@ from powersketch import (
     solve_kernel_system,
 )
 from powersketch.kernels import Gaussian, Kernel, Polynomial
-from powersketch.nystroem.scores import SCORES
+from powersketch.nystroem import LANDMARKS as LANDMARK_DRAWS
 from powersketch.powers import POWER_METHODS
 from tests.feature_maps.maps import CASES, ESTIMATORS, Case
 from tests.kernels.kernel_cases import KERNELS
@@ -198,11 +198,11 @@ def _maps() -> list[Subject]:
 def _nystroem() -> list[Subject]:
     return [
         NystroemSubject(
-            f"LeverageNystroem({kernel!r}, scores={scores!r})",
+            f"LeverageNystroem({kernel!r}, landmarks={landmarks!r})",
             "landmarks",
-            parameters={"kernel": kernel, "scores": scores, "n_components": 20},
+            parameters={"kernel": kernel, "landmarks": landmarks, "n_components": 20},
         )
-        for scores in SCORES
+        for landmarks in LANDMARK_DRAWS
         for kernel in (None, Gaussian(0.5), Polynomial(3, coef0=1.0))
     ] + [
         NystroemSubject(

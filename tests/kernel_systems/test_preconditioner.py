@@ -288,7 +288,7 @@ def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> 
     ("options", "error", "text"),
     [
         ({"strategy": "magic"}, ValueError, "'sketched-data', 'features', 'nystroem'"),
-        ({"landmarks": "magic"}, ValueError, "'leverage', 'range-finder', 'uniform'"),
+        ({"landmarks": "magic"}, ValueError, "'leverage', 'approximate-leverage', 'uniform'"),
         ({"n_components": 0}, ValueError, "n_components=0"),
         ({"n_components": 1.5}, TypeError, "n_components=1.5"),
         ({"alpha": -1.0}, ValueError, "alpha=-1"),

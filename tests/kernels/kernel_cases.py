@@ -21,6 +21,7 @@ from powersketch.kernels import (
     NeuralTangent,
     Polynomial,
 )
+from powersketch.kernels.series import PowerSeries
 
 KERNELS: list[Kernel] = [
     Polynomial(),
@@ -51,9 +52,36 @@ SPARSE_FORMATS: list[Callable[[Any], Any]] = [
     sparse.bsr_array,
 ]
 
+# One for every way to prepare rows and to compute tiles; formulas do not matter to these.
+TILES: list[Kernel] = [
+    Polynomial(degree=7, gamma=0.1, coef0=0.3),
+    DotProduct(),
+    Gaussian(),
+    ArcCosine(order=0, depth=3),
+    NeuralTangent(depth=3, weight_variance=1.7, bias_variance=0.2),
+]
+
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+each_tiling = pytest.mark.parametrize("kernel", TILES, ids=repr)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 sizes = st.integers(min_value=1, max_value=40)
+
+
+def arc_cosine_series(order: int, depth: int = 1) -> PowerSeries:
+    """The series of the kernel."""
+    return ArcCosine(order, depth).power_series()
+
+
+def neural_tangent_series(
+    depth: int,
+    train_output: bool = True,
+    weight_variance: float = 2.0,
+    bias_variance: float = 0.0,
+    squared_norm: float = 1.0,
+) -> PowerSeries:
+    """The series of the kernel of rows of one norm."""
+    kernel = NeuralTangent(depth, train_output, weight_variance, bias_variance)
+    return kernel.power_series(squared_norm)
 
 
 def points(rows: int, columns: int = 6, seed: int = 0) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""LAPACK's Cholesky factorisation in place."""
+"""LAPACK's Cholesky factorisation in place, and with jitter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from powersketch.linalg import cholesky_in_place
+from powersketch.kernels import Gaussian
+from powersketch.linalg import cholesky_in_place, jittered_cholesky
 
 
 def positive_definite(size: int, dtype: Any = np.float64) -> NDArray[Any]:
@@ -63,3 +64,15 @@ def test_other_threads_run_meanwhile() -> None:
     counter.join()
     # A few before and after the call, if it kept the lock.
     assert len(counted) > 20
+
+
+def test_jitter_is_relative() -> None:
+    matrix = 1e6 * Gaussian(gamma=0.4)(np.random.default_rng(0).random((90, 6)))
+    factor, jitter = jittered_cholesky(matrix.copy(), 0.5)
+    assert jitter == 0.5
+    np.testing.assert_allclose(factor @ factor.T, matrix + 5e5 * np.eye(90), rtol=1e-10)
+
+
+def test_indefinite_matrix() -> None:
+    with pytest.raises(ValueError, match="not positive semi-definite: it has a negative"):
+        jittered_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from powersketch.linalg import FactorOperator, TriangularFactor, preconditioned_gradient
-from powersketch.linalg.gradient import extreme_eigenvalues
-from powersketch.random_streams import RandomStreams
 from tests.linalg.systems import positive_matrix, true_residuals, vectors
 
 _N = 40
@@ -151,21 +149,6 @@ def test_one_unknown_and_a_zero_right_hand_side() -> None:
     np.testing.assert_allclose(result.x, [0.5], rtol=1e-6)
     zero = preconditioned_gradient([[4.0]], [0.0], [[0.5]], random_state=0)
     assert (zero.x, zero.converged, zero.iterations) == ([0.0], True, 0)
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 300])
-def test_extreme_eigenvalues(size: int) -> None:
-    A = positive_matrix(size, 20.0)
-    exact = np.linalg.eigvalsh(A)
-    low, high = extreme_eigenvalues(lambda V: A @ V, size, RandomStreams(0))
-    assert exact[0] * (1 - 1e-12) <= low <= 1.2 * exact[0]
-    assert 0.99 * exact[-1] <= high <= exact[-1] * (1 + 1e-12)
-
-
-def test_eigenvalues_of_multiples_of_the_identity() -> None:
-    low, high = extreme_eigenvalues(lambda V: 3.0 * V, 50, RandomStreams(0))
-    assert low == pytest.approx(3.0)
-    assert high == pytest.approx(3.0)
 
 
 def test_progress_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:

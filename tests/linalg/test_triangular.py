@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import linalg
 
-from powersketch.linalg import TriangularFactor
+from powersketch.linalg import TriangularFactor, TriangularRows
 from tests.linalg.systems import dense, tall_matrix
 
 
@@ -50,3 +51,31 @@ def test_singular_triangles_are_refused() -> None:
         TriangularFactor.of_rows(np.ones((2, 3)))
     with pytest.raises(ValueError, match="alpha=-1"):
         TriangularFactor.of_rows(np.ones((2, 3)), -1.0)
+
+
+class TestTriangularRows:
+    """Many rows solved at a time, as Nyström features are."""
+
+    @pytest.mark.parametrize("size", [1, 7, 256, 257, 600])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_solves(self, size: int, dtype: type) -> None:
+        generator = np.random.default_rng(size)
+        factor = np.tril(generator.normal(size=(size, size))) / np.sqrt(size) + np.eye(size) * 2
+        rows = generator.normal(size=(5, size)).astype(dtype)
+        expected = linalg.solve_triangular(factor, rows.T.astype(np.float64), lower=True).T
+        solver = TriangularRows.of(factor).astype(dtype)
+        solver.solve(rows)
+        assert rows.dtype == dtype
+        np.testing.assert_allclose(
+            rows, expected, rtol=0, atol=1e-11 if dtype == np.float64 else 1e-4
+        )
+
+    @pytest.mark.parametrize("size", [1, 7, 256, 257, 600])
+    def test_solves_on_both_sides(self, size: int) -> None:
+        generator = np.random.default_rng(size)
+        factor = np.tril(generator.normal(size=(size, size))) / np.sqrt(size) + np.eye(size) * 2
+        wanted = generator.normal(size=(size, size))
+        wanted += wanted.T
+        matrix = factor @ wanted @ factor.T
+        TriangularRows.of(factor).solve_both_sides(matrix)
+        np.testing.assert_allclose(np.triu(matrix), np.triu(wanted), rtol=0, atol=1e-10)

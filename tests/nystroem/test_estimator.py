@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -20,20 +20,19 @@ from threadpoolctl import threadpool_limits
 from powersketch import LeverageNystroem
 from powersketch.exceptions import OutlierWarning, RangeWarning
 from powersketch.kernels import Gaussian, Kernel, NeuralTangent, Polynomial
-from powersketch.linalg import TriangularRows, jittered_cholesky
-from powersketch.nystroem.scores import SCORES
+from powersketch.nystroem import LANDMARKS
 from tests.feature_maps.maps import assert_same_bits, digits, relative_error, uncentred
 from tests.kernels.kernel_cases import KERNELS, SPARSE_FORMATS
 
 Float64 = NDArray[np.float64]
 X = uncentred(90, 6)
 KERNEL = Gaussian(gamma=0.4)
-each_method = pytest.mark.parametrize("scores", SCORES)
+each_method = pytest.mark.parametrize("landmarks", LANDMARKS)
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-def nystroem(kernel: Kernel | None = KERNEL, **parameters: Any) -> LeverageNystroem:
+def nystroem(kernel: Kernel | str = KERNEL, **parameters: Any) -> LeverageNystroem:
     return LeverageNystroem(kernel, **{"n_components": 20, "random_state": 0, **parameters})
 
 
@@ -55,7 +54,7 @@ def pair_error(fitted: LeverageNystroem, rows: Float64) -> float:
 
 
 @pytest.mark.filterwarnings("ignore:n_components=.* exceeds")
-@parametrize_with_checks([LeverageNystroem(), LeverageNystroem(scores="approximate")])
+@parametrize_with_checks([LeverageNystroem(), LeverageNystroem(landmarks="approximate-leverage")])
 def test_scikit_learn_contract(estimator: LeverageNystroem, check: Callable[[Any], None]) -> None:
     check(estimator)
 
@@ -65,8 +64,8 @@ class TestApproximation:
 
     @each_kernel
     @each_method
-    def test_is_the_projection_onto_the_landmarks(self, kernel: Kernel, scores: str) -> None:
-        fitted = nystroem(kernel, scores=scores)
+    def test_is_the_projection_onto_the_landmarks(self, kernel: Kernel, landmarks: str) -> None:
+        fitted = nystroem(kernel, landmarks=landmarks)
         Z = fitted.fit_transform(X)
         K, chosen = kernel(X), fitted.landmark_indices_
         inverse = np.linalg.pinv(K[np.ix_(chosen, chosen)], rcond=1e-9, hermitian=True)
@@ -85,10 +84,10 @@ class TestApproximation:
     @each_method
     @each_dtype
     def test_all_rows_as_landmarks_give_the_kernel(
-        self, kernel: Kernel, scores: str, dtype: type
+        self, kernel: Kernel, landmarks: str, dtype: type
     ) -> None:
         rows = X.astype(dtype)
-        Z = nystroem(kernel, n_components=90, scores=scores).fit_transform(rows)
+        Z = nystroem(kernel, n_components=90, landmarks=landmarks).fit_transform(rows)
         K = kernel(rows.astype(np.float64))
         tolerance = 1e-9 if dtype == np.float64 else 2e-5
         np.testing.assert_allclose(Z @ Z.T, K, atol=tolerance * K.max())
@@ -105,14 +104,16 @@ class TestApproximation:
 
     def test_beats_uniform_landmarks_on_clusters(self) -> None:
         # Uniform landmarks miss most of the small clusters, whatever the seed.
-        missing: dict[str, list[float]] = {"recursive": [], "uniform": []}
+        missing: dict[str, list[float]] = {"leverage": [], "uniform": []}
         for seed in range(5):
             rows = clustered(seed)
-            for scores, found in missing.items():
-                Z = nystroem(scores=scores, n_components=150, random_state=seed).fit_transform(rows)
+            for landmarks, found in missing.items():
+                Z = nystroem(
+                    landmarks=landmarks, n_components=150, random_state=seed
+                ).fit_transform(rows)
                 found.append(len(rows) - float(np.sum(Z**2)))
-        assert np.median(missing["recursive"]) < 0.1 * np.median(missing["uniform"])
-        assert max(missing["recursive"]) < min(missing["uniform"])
+        assert np.median(missing["leverage"]) < 0.1 * np.median(missing["uniform"])
+        assert max(missing["leverage"]) < min(missing["uniform"])
 
     def test_more_landmarks_are_better(self) -> None:
         rows = digits(600) / 16
@@ -126,25 +127,34 @@ class TestApproximation:
 
     def test_default_kernel_is_the_scaled_gaussian(self) -> None:
         expected = Gaussian(1.0 / (6 * float(X.var())))
-        kernel = nystroem(None).fit(X).kernel_
+        kernel = nystroem("gaussian").fit(X).kernel_
         assert isinstance(kernel, Gaussian)
         assert kernel.gamma == pytest.approx(expected.gamma, rel=1e-12)
 
+    def test_kernel_by_its_name(self) -> None:
+        by_name, by_object = nystroem("poly").fit(X), nystroem(Polynomial()).fit(X)
+        assert by_name.kernel_ == by_object.kernel_
+        assert_same_bits(by_name.transform(X), by_object.transform(X))
+
+    def test_kernel_parameters_are_parameters(self) -> None:
+        fitted = nystroem(Gaussian(gamma=1.0)).set_params(kernel__gamma=0.25).fit(X)
+        assert fitted.kernel_ == Gaussian(gamma=0.25)
+
     def test_constant_rows_have_a_default_kernel(self) -> None:
-        Z = nystroem(None).fit_transform(np.full((30, 2), 3.0))
+        Z = nystroem("gaussian").fit_transform(np.full((30, 2), 3.0))
         np.testing.assert_allclose(Z @ Z.T, np.ones((30, 30)), atol=1e-8)
 
     @each_method
     @each_dtype
-    def test_duplicates(self, scores: str, dtype: type) -> None:
+    def test_duplicates(self, landmarks: str, dtype: type) -> None:
         rows = np.tile(X[:5], (30, 1)).astype(dtype)
-        fitted = nystroem(scores=scores, n_components=60).fit(rows)
+        fitted = nystroem(landmarks=landmarks, n_components=60).fit(rows)
         Z = fitted.transform(rows).astype(np.float64)
         np.testing.assert_allclose(Z @ Z.T, KERNEL(rows.astype(np.float64)), atol=1e-5)
 
     @each_method
-    def test_kernel_that_is_zero(self, scores: str) -> None:
-        fitted = nystroem(Polynomial(degree=2), scores=scores).fit(np.zeros((40, 3)))
+    def test_kernel_that_is_zero(self, landmarks: str) -> None:
+        fitted = nystroem(Polynomial(degree=2), landmarks=landmarks).fit(np.zeros((40, 3)))
         np.testing.assert_array_equal(fitted.transform(np.zeros((2, 3))), np.zeros((2, 20)))
 
     def test_same_seed_same_features(self) -> None:
@@ -165,8 +175,8 @@ class TestAttributes:
     """What `fit` stores."""
 
     @each_method
-    def test_of_few_landmarks(self, scores: str) -> None:
-        fitted = nystroem(scores=scores).fit(X)
+    def test_of_few_landmarks(self, landmarks: str) -> None:
+        fitted = nystroem(landmarks=landmarks).fit(X)
         assert fitted.n_components_ == 20
         assert fitted.landmark_indices_.shape == fitted.scores_.shape == (20,)
         assert (fitted.scores_ >= 0).all()
@@ -282,8 +292,8 @@ class TestInput:
             (np.tile(X[:, :1], (1, 2)).ravel(), np.zeros(180, np.int64), np.arange(0, 181, 2)),
             shape=(90, 1),
         )
-        fitted = nystroem(None).fit(doubled)
-        dense = nystroem(None).fit(2.0 * X[:, :1])
+        fitted = nystroem("gaussian").fit(doubled)
+        dense = nystroem("gaussian").fit(2.0 * X[:, :1])
         assert fitted.kernel_.gamma == pytest.approx(dense.kernel_.gamma)
         Z, expected = fitted.transform(doubled), dense.transform(2.0 * X[:, :1])
         np.testing.assert_allclose(Z @ Z.T, expected @ expected.T, atol=1e-7)
@@ -341,7 +351,7 @@ class TestInput:
     @each_dtype
     def test_many_blocks_and_threads(self, dtype: type) -> None:
         rows = np.random.default_rng(1).normal(size=(9000, 2)).astype(dtype)
-        one, two = (nystroem(n_jobs=jobs, scores="uniform").fit(rows) for jobs in (None, 2))
+        one, two = (nystroem(n_jobs=jobs, landmarks="uniform").fit(rows) for jobs in (None, 2))
         np.testing.assert_allclose(one.transform(rows), two.transform(rows), atol=1e-4)
         np.testing.assert_allclose(
             one.transform(rows)[8000:], one.transform(rows[8000:]), atol=1e-4
@@ -350,7 +360,7 @@ class TestInput:
     def test_memory(self) -> None:
         # The features of 30,000 rows are 48 MB in float32, kernel values in float64 twice that.
         rows = np.random.default_rng(0).normal(size=(30_000, 20)).astype(np.float32)
-        fitted = nystroem(n_components=400, scores="uniform").fit(rows)
+        fitted = nystroem(n_components=400, landmarks="uniform").fit(rows)
         tracemalloc.start()
         Z = fitted.transform(rows)
         peak = tracemalloc.get_traced_memory()[1]
@@ -370,8 +380,8 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("n_components", 0, ValueError, "n_components=0 is out of range; .* at least 1"),
     ("n_components", 2.0, TypeError, "n_components=2.0 is a float"),
     ("n_components", True, TypeError, "n_components=True is a bool"),
-    ("scores", "exact", ValueError, "scores='exact' is unknown; use one of 'recursive'"),
-    ("scores", None, ValueError, "scores=None is unknown"),
+    ("landmarks", "exact", ValueError, "landmarks='exact' is unknown; use one of 'leverage'"),
+    ("landmarks", None, ValueError, "landmarks=None is unknown"),
     ("alpha", 0.0, ValueError, "alpha=0.0 is out of range; .* above 0"),
     ("alpha", -1.0, ValueError, "alpha=-1.0 is out of range"),
     ("alpha", np.nan, ValueError, "alpha=nan is out of range"),
@@ -439,44 +449,6 @@ class TestRefusals:
             fitted.transform((1e11 * X).astype(np.float32))
 
 
-class TestTriangularRows:
-    """The solver behind the features."""
-
-    @pytest.mark.parametrize("size", [1, 7, 256, 257, 600])
-    @each_dtype
-    def test_solves(self, size: int, dtype: type) -> None:
-        generator = np.random.default_rng(size)
-        factor = np.tril(generator.normal(size=(size, size))) / np.sqrt(size) + np.eye(size) * 2
-        rows = generator.normal(size=(5, size)).astype(dtype)
-        expected = linalg.solve_triangular(factor, rows.T.astype(np.float64), lower=True).T
-        solver = TriangularRows.of(factor).astype(dtype)
-        solver.solve(rows)
-        assert rows.dtype == dtype
-        np.testing.assert_allclose(
-            rows, expected, rtol=0, atol=1e-11 if dtype == np.float64 else 1e-4
-        )
-
-    @pytest.mark.parametrize("size", [1, 7, 256, 257, 600])
-    def test_solves_on_both_sides(self, size: int) -> None:
-        generator = np.random.default_rng(size)
-        factor = np.tril(generator.normal(size=(size, size))) / np.sqrt(size) + np.eye(size) * 2
-        wanted = generator.normal(size=(size, size))
-        wanted += wanted.T
-        matrix = factor @ wanted @ factor.T
-        TriangularRows.of(factor).solve_both_sides(matrix)
-        np.testing.assert_allclose(np.triu(matrix), np.triu(wanted), rtol=0, atol=1e-10)
-
-    def test_jitter_is_relative(self) -> None:
-        matrix = 1e6 * KERNEL(X)
-        factor, jitter = jittered_cholesky(matrix.copy(), 0.5)
-        assert jitter == 0.5
-        np.testing.assert_allclose(factor @ factor.T, matrix + 5e5 * np.eye(90), rtol=1e-10)
-
-    def test_indefinite_matrix(self) -> None:
-        with pytest.raises(ValueError, match="not positive semi-definite: it has a negative"):
-            jittered_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0)
-
-
 class TestSameBits:
     """Of a row's features, whatever is computed beside it."""
 
@@ -532,12 +504,12 @@ class TestAbsurdRow:
         return float(np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K))
 
     @pytest.mark.parametrize("factor", [1e3, 1e10, 1e20])
-    @pytest.mark.parametrize("scores", ["recursive", "uniform"])
+    @pytest.mark.parametrize("landmarks", ["leverage", "uniform"])
     @pytest.mark.parametrize(
-        "kernel", [None, Gaussian(0.05), Polynomial(2, coef0=1.0), NeuralTangent()], ids=str
+        "kernel", ["gaussian", Gaussian(0.05), Polynomial(2, coef0=1.0), NeuralTangent()], ids=str
     )
-    def test_leaves_the_others_alone(self, kernel: Any, scores: str, factor: float) -> None:
-        sketch = LeverageNystroem(kernel, n_components=60, scores=scores, random_state=0)
+    def test_leaves_the_others_alone(self, kernel: Any, landmarks: str, factor: float) -> None:
+        sketch = LeverageNystroem(kernel, n_components=60, landmarks=landmarks, random_state=0)
         expected = self.error(sketch.fit(self.X))
         X = self.X.copy()
         X[7] *= factor

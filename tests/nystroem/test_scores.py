@@ -5,29 +5,34 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from powersketch.feature_maps.weighted_draws import thinned, weighted_sample
+from powersketch.feature_maps import thinned, weighted_sample
 from powersketch.kernels import Gaussian, Kernel, Polynomial
-from powersketch.nystroem.columns import row_blocks
-from powersketch.nystroem.scores import (
-    SCORES,
-    approximate_scores,
-    landmark_rows,
-    recursive_scores,
-    uniform_scores,
-)
+from powersketch.nystroem import LANDMARKS, draw_landmarks
+from powersketch.nystroem.scores import LeverageScores
 from powersketch.random_streams import RandomStreams
 from tests.kernels.kernel_cases import KERNELS
 
 Float64 = NDArray[np.float64]
-Estimate = Callable[..., tuple[NDArray[np.int64], Float64]]
+Estimate = Callable[..., Float64]
 KERNEL = Gaussian(gamma=0.5)
-each_method = pytest.mark.parametrize("method", SCORES)
+each_method = pytest.mark.parametrize("method", LANDMARKS)
+
+
+def recursive_scores(*given: Any, **options: Any) -> Float64:
+    return LeverageScores(*given, **options).recursive()
+
+
+def approximate_scores(*given: Any, **options: Any) -> Float64:
+    return LeverageScores(*given, **options).approximate()
+
+
 each_estimate = pytest.mark.parametrize("scores", [recursive_scores, approximate_scores])
 
 
@@ -52,7 +57,7 @@ class TestRecursiveScores:
     def test_of_two_levels_by_definition(self) -> None:
         X, alpha = rows(60), 0.3
         streams = RandomStreams(1)
-        _, scores = recursive_scores(KERNEL, X, 40, streams, alpha=alpha)
+        scores = recursive_scores(KERNEL, X, 40, streams, alpha=alpha)
         half = streams.permutation("order", 60)[:30]
         K = KERNEL(X)
         explained = K[:, half] @ np.linalg.solve(
@@ -69,13 +74,12 @@ class TestRecursiveScores:
         alpha = eigenvalues[:-rank].sum() / rank
         expected = recursive_scores(KERNEL, X, 40, streams, alpha=float(alpha))
         actual = recursive_scores(KERNEL, X, 40, streams)
-        np.testing.assert_allclose(actual[1], expected[1], rtol=1e-8)
-        np.testing.assert_array_equal(actual[0], expected[0])
+        np.testing.assert_allclose(actual, expected, rtol=1e-8)
 
     @pytest.mark.parametrize("seed", range(5))
     def test_never_below_the_exact_scores_with_one_half(self, seed: int) -> None:
         X = rows(80, seed=seed)
-        _, scores = recursive_scores(KERNEL, X, 50, RandomStreams(seed), alpha=0.1)
+        scores = recursive_scores(KERNEL, X, 50, RandomStreams(seed), alpha=0.1)
         assert (scores >= exact_scores(KERNEL, X, 0.1) - 1e-9).all()
 
     @pytest.mark.parametrize("seed", range(5))
@@ -83,7 +87,7 @@ class TestRecursiveScores:
         # The quotients lay between 0.79 and 3.24 for the seeds 0 … 29; the sample, that of a half,
         # misses by a factor of two at most what the rows of the other half add.
         X, alpha = rows(1200, seed=seed), 20.0
-        _, scores = recursive_scores(KERNEL, X, 100, RandomStreams(seed), alpha=alpha)
+        scores = recursive_scores(KERNEL, X, 100, RandomStreams(seed), alpha=alpha)
         quotients = scores / exact_scores(KERNEL, X, alpha)
         assert quotients.min() > 0.5
         assert quotients.max() < 5.0
@@ -91,7 +95,7 @@ class TestRecursiveScores:
 
     def test_scores_of_far_rows_are_one(self) -> None:
         X = np.vstack([np.zeros((200, 2)), 50.0 * np.eye(2)])
-        indices, scores = recursive_scores(KERNEL, X, 5, RandomStreams(0), alpha=0.05)
+        indices, scores = draw_landmarks(KERNEL, X, 5, RandomStreams(0), alpha=0.05)
         np.testing.assert_array_less(0.95, scores[-2:])
         np.testing.assert_array_less(scores[:-2], 0.2)
         assert {200, 201} <= set(indices)
@@ -103,7 +107,7 @@ class TestApproximateScores:
     def test_by_definition(self) -> None:
         X, alpha, streams = rows(60), 0.3, RandomStreams(2)
         kernel = Polynomial(degree=2, coef0=1.0)
-        _, scores = approximate_scores(kernel, X, 7, streams, alpha=alpha)
+        scores = approximate_scores(kernel, X, 7, streams, alpha=alpha)
         K = kernel(X)
         approximation = nystroem(K, weighted_sample(streams, "columns", np.diag(K), 7))
         expected = np.diag(
@@ -114,12 +118,12 @@ class TestApproximateScores:
     @pytest.mark.parametrize("seed", range(5))
     def test_never_above_the_exact_scores(self, seed: int) -> None:
         X = rows(80, seed=seed)
-        _, scores = approximate_scores(KERNEL, X, 20, RandomStreams(seed), alpha=0.1)
+        scores = approximate_scores(KERNEL, X, 20, RandomStreams(seed), alpha=0.1)
         assert (scores <= exact_scores(KERNEL, X, 0.1) + 1e-8).all()
 
     def test_their_sum_is_the_statistical_dimension(self) -> None:
         X, alpha = rows(80), 0.1
-        _, scores = approximate_scores(KERNEL, X, 79, RandomStreams(0), alpha=alpha)
+        scores = approximate_scores(KERNEL, X, 79, RandomStreams(0), alpha=alpha)
         eigenvalues = np.linalg.eigvalsh(KERNEL(X))
         assert scores.sum() == pytest.approx((eigenvalues / (eigenvalues + alpha)).sum(), rel=0.02)
 
@@ -130,21 +134,19 @@ class TestAllScores:
     @each_method
     def test_indices_and_scores(self, method: str) -> None:
         X = rows(300)
-        indices, scores = SCORES[method](KERNEL, X, 40, RandomStreams(0))
+        indices, scores = draw_landmarks(KERNEL, X, 40, RandomStreams(0), landmarks=method)
         assert indices.shape == (40,)
         assert (np.diff(indices) > 0).all()
         assert scores.shape == (300,)
         assert (scores >= 0.0).all()
         assert (scores <= 1.0).all()
-        np.testing.assert_array_equal(
-            indices, landmark_rows(KERNEL, X, 40, RandomStreams(0), scores=method)
-        )
 
     @each_method
     def test_the_seed_decides(self, method: str) -> None:
         X = rows(300)
         first, again, other = (
-            landmark_rows(KERNEL, X, 40, RandomStreams(seed), scores=method) for seed in (0, 0, 1)
+            draw_landmarks(KERNEL, X, 40, RandomStreams(seed), landmarks=method)[0]
+            for seed in (0, 0, 1)
         )
         np.testing.assert_array_equal(first, again)
         assert not np.array_equal(first, other)
@@ -152,27 +154,27 @@ class TestAllScores:
     @each_method
     @pytest.mark.parametrize("size", [20, 21, 500])
     def test_all_rows_where_there_are_no_more(self, method: str, size: int) -> None:
-        indices, scores = SCORES[method](KERNEL, rows(20), size, RandomStreams(0))
+        indices, scores = draw_landmarks(KERNEL, rows(20), size, RandomStreams(0), landmarks=method)
         np.testing.assert_array_equal(indices, np.arange(20))
         np.testing.assert_array_equal(scores, np.ones(20))
 
     @each_method
     @pytest.mark.parametrize("size", [1, 2, 3])
     def test_few_landmarks(self, method: str, size: int) -> None:
-        indices = landmark_rows(KERNEL, rows(50), size, RandomStreams(0), scores=method)
+        indices, _ = draw_landmarks(KERNEL, rows(50), size, RandomStreams(0), landmarks=method)
         assert indices.size == size
 
     @each_estimate
     @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
     def test_every_kernel(self, scores: Estimate, kernel: Kernel) -> None:
-        _, found = scores(kernel, rows(90), 20, RandomStreams(0))
+        found = scores(kernel, rows(90), 20, RandomStreams(0))
         assert np.isfinite(found).all()
         assert found.max() > 0.0
 
     @each_estimate
     def test_duplicates_share_their_score(self, scores: Estimate) -> None:
         X = np.tile(rows(30), (4, 1))
-        _, found = scores(KERNEL, X, 25, RandomStreams(0), alpha=0.2)
+        found = scores(KERNEL, X, 25, RandomStreams(0), alpha=0.2)
         np.testing.assert_allclose(found.reshape(4, 30), found[:30][np.newaxis].repeat(4, 0))
         # Four copies of a row have at most one together, but for what the estimate adds.
         assert np.median(found) < 0.35
@@ -182,30 +184,26 @@ class TestAllScores:
         X = rows(120, 8) * (rows(120, 8, seed=1) > 0.3)
         dense = scores(KERNEL, X, 20, RandomStreams(0))
         csr = scores(KERNEL, sparse.csr_array(X), 20, RandomStreams(0))
-        np.testing.assert_allclose(csr[1], dense[1], rtol=1e-7, atol=1e-10)
-        np.testing.assert_array_equal(csr[0], dense[0])
+        np.testing.assert_allclose(csr, dense, rtol=1e-7, atol=1e-10)
 
     @each_estimate
     def test_single_precision_rows(self, scores: Estimate) -> None:
         X = rows(120).astype(np.float32)
         single = scores(KERNEL, X, 20, RandomStreams(0), alpha=1e-4)
         double = scores(KERNEL, X.astype(np.float64), 20, RandomStreams(0), alpha=1e-4)
-        np.testing.assert_allclose(single[1], double[1], rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(single, double, rtol=1e-7, atol=1e-9)
 
     @each_estimate
     def test_threads(self, scores: Estimate) -> None:
         X = rows(9000, 2)
         one = scores(KERNEL, X, 20, RandomStreams(0), threads=1)
         two = scores(KERNEL, X, 20, RandomStreams(0), threads=2)
-        np.testing.assert_allclose(one[1], two[1], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-9)
 
     @each_estimate
     @pytest.mark.parametrize("alpha", [None, 1e-200, 1e200])
     def test_kernel_that_is_zero(self, scores: Estimate, alpha: float | None) -> None:
-        indices, found = scores(
-            Polynomial(degree=3), np.zeros((40, 2)), 10, RandomStreams(0), alpha=alpha
-        )
-        assert indices.size == 10
+        found = scores(Polynomial(degree=3), np.zeros((40, 2)), 10, RandomStreams(0), alpha=alpha)
         np.testing.assert_array_equal(found, np.zeros(40))
 
     @each_estimate
@@ -214,8 +212,7 @@ class TestAllScores:
         X = rows(100, 3)
         X[::7] = 0.0
         kernel = Polynomial(degree=1)
-        indices, found = scores(kernel, X, 50, RandomStreams(0), alpha=alpha)
-        assert indices.size == 50
+        found = scores(kernel, X, 50, RandomStreams(0), alpha=alpha)
         assert np.isfinite(found).all()
         np.testing.assert_allclose(found[::7], 0.0, atol=1e-6)
 
@@ -230,13 +227,12 @@ class TestAllScores:
         assert peak < 56e6
 
     def test_uniform_scores_are_the_share_of_landmarks(self) -> None:
-        np.testing.assert_array_equal(
-            uniform_scores(KERNEL, rows(50), 10, RandomStreams(0))[1], np.full(50, 0.2)
-        )
+        scores = draw_landmarks(KERNEL, rows(50), 10, RandomStreams(0), landmarks="uniform")[1]
+        np.testing.assert_array_equal(scores, np.full(50, 0.2))
 
     def test_unknown_name(self) -> None:
-        with pytest.raises(ValueError, match="scores='exact' is unknown; use one of 'recursive'"):
-            landmark_rows(KERNEL, rows(5), 2, RandomStreams(0), scores="exact")
+        with pytest.raises(ValueError, match="landmarks='exact' is unknown; use one of 'leverage'"):
+            draw_landmarks(KERNEL, rows(5), 2, RandomStreams(0), landmarks="exact")
 
 
 class TestWeightedSample:
@@ -283,11 +279,3 @@ class TestThinned:
         kept, weights = thinned(RandomStreams(0), "demo", np.zeros(50), 8)
         assert len(set(kept)) == 8
         np.testing.assert_allclose(weights**2, 50 / 8)
-
-
-@pytest.mark.parametrize(("count", "columns"), [(1, 1), (10, 4096), (100_000, 3), (3, 10**7)])
-def test_blocks_cover_all_rows(count: int, columns: int) -> None:
-    blocks = list(row_blocks(count, columns))
-    assert [row for block in blocks for row in range(count)[block]] == list(range(count))
-    height = blocks[0].stop
-    assert height == 1 or 8 * height * columns <= 16 << 20

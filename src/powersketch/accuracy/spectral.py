@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, solve_triangular
 
-from powersketch.accuracy.data_rows import DataRows, FittedMap, Float64, kernel_matrix
-from powersketch.accuracy.intervals import Interval
-from powersketch.accuracy.lanczos import ExtremeEigenvalues, extreme_eigenvalues
-from powersketch.accuracy.pencils import ExactPencil, InversePencil, fits, pencil_work
+from powersketch.accuracy.pairs import Interval
+from powersketch.accuracy.rows import DataRows, FittedMap
+from powersketch.arrays import Float64, Vector, is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
+from powersketch.kernels import Kernel
+from powersketch.linalg import ExtremeEigenvalues, extreme_eigenvalues
 from powersketch.random_streams import RandomStreams
 
+PRODUCTS = 32
 _DENSE_ROWS = 1500
-_WORK = 1e13
+MOST_WORK = 1e13
 _LOOSE = 2.0
-# A Cholesky factor of K + αI exists in float64 if α is so many times the rounding errors.
+# A Cholesky factor of K + αI exists in float64 if α is at least this many rounding errors.
 _ROUNDING_ERRORS = 8.0
+# K is stored in at most 1 GiB, and else computed again for every product.
+_STORED_BYTES = 2**30
+_FUNCTION = 100.0  # what a kernel's function of an inner product costs, in multiplications
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class SpectralError:
     alpha : float
         The α.
     eps : Interval
-        Its `low` is attained by a vector that was found; its `high` holds with the confidence.
+        Its `low` is attained by a known vector; its `high` holds with the confidence asked for.
     smallest, largest : Interval
         The extreme eigenvalues of the pencil (Z Zᵀ + αI, K + αI), both 1 if Z is exact.
     rows : int
@@ -53,18 +58,6 @@ class SpectralError:
     method: str
     message: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain numbers and texts."""
-        return {
-            "alpha": self.alpha,
-            "eps": self.eps.to_dict(),
-            "smallest": self.smallest.to_dict(),
-            "largest": self.largest.to_dict(),
-            "rows": self.rows,
-            "method": self.method,
-            "message": self.message,
-        }
-
 
 def spectral_error(
     sketch: FittedMap,
@@ -73,18 +66,17 @@ def spectral_error(
     streams: RandomStreams,
     *,
     confidence: float,
-    products: int,
-    n_jobs: int | None,
+    products: int = PRODUCTS,
+    n_jobs: int | None = None,
 ) -> SpectralError:
     """Return the spectral error by the best method that the number of rows allows."""
     if rows.count <= _DENSE_ROWS:
         return _dense_error(sketch, rows, alpha, n_jobs)
-    components = rows.take(np.zeros(1, dtype=np.int64)).features(sketch).shape[1]
-    if pencil_work(rows, components, products) > _WORK:
+    if pencil_work(rows, rows.feature_count(sketch), products) > MOST_WORK:
         return _subset_error(sketch, rows, alpha, streams, n_jobs)
-    exactly = fits(rows.count)
-    pencil = (ExactPencil if exactly else InversePencil)(sketch, rows, alpha, n_jobs)
-    found = extreme_eigenvalues(
+    stored = kernel_is_stored(rows.count)
+    pencil = (ExactPencil if stored else InversePencil)(sketch, rows, alpha, n_jobs)
+    eigenvalues = extreme_eigenvalues(
         pencil.product,
         streams.normal("start", rows.count),
         products,
@@ -92,11 +84,11 @@ def spectral_error(
         floor=pencil.floor,
     )
     how = f"from {products} products; the upper bound holds with probability {confidence:.4g}"
-    return lanczos_error(found if exactly else found.inverse(), alpha, rows.count, how)
+    return lanczos_error(eigenvalues if stored else eigenvalues.inverse(), alpha, rows.count, how)
 
 
-def check_alpha_is_felt(alpha: float, diagonal: Float64) -> None:
-    """Refuse an alpha that the rounding errors of K would hide."""
+def check_alpha_above_rounding(alpha: float, diagonal: Vector) -> None:
+    """Refuse an alpha that the rounding errors of K, with this diagonal, would hide."""
     with np.errstate(over="ignore"):
         trace = float(diagonal.sum())
     if math.isinf(trace):
@@ -115,7 +107,7 @@ def check_alpha_is_felt(alpha: float, diagonal: Float64) -> None:
 def _dense_error(
     sketch: FittedMap, rows: DataRows, alpha: float, n_jobs: int | None
 ) -> SpectralError:
-    K = kernel_matrix(sketch.kernel_, rows, n_jobs)
+    K = rows.kernel_matrix(sketch.kernel_, n_jobs)
     Z = rows.features(sketch)
     approximate = interruptible(lambda: Z @ Z.T)
     K[np.diag_indices_from(K)] += alpha
@@ -152,13 +144,107 @@ def _subset_error(
     )
 
 
-def lanczos_error(found: ExtremeEigenvalues, alpha: float, rows: int, how: str) -> SpectralError:
+def lanczos_error(
+    eigenvalues: ExtremeEigenvalues, alpha: float, rows: int, how: str
+) -> SpectralError:
     """Return the error from bounds of the pencil's extreme eigenvalues."""
-    smallest = Interval(found.smallest, found.low, found.smallest)
-    largest = Interval(found.largest, found.largest, found.high)
+    smallest = Interval(eigenvalues.smallest, eigenvalues.low, eigenvalues.smallest)
+    largest = Interval(eigenvalues.largest, eigenvalues.largest, eigenvalues.high)
     # Rounding errors of an exact Z can leave all eigenvalues on one side of 1.
-    eps = max(found.largest - 1.0, 1.0 - found.smallest, 0.0)
-    bound = max(found.high - 1.0, 1.0 - found.low, eps)
+    eps = max(largest.value - 1.0, 1.0 - smallest.value, 0.0)
+    bound = max(largest.high - 1.0, 1.0 - smallest.low, eps)
     if bound > _LOOSE * eps:
         how += ", but it is loose: give more products, or a larger alpha"
     return SpectralError(alpha, Interval(eps, eps, bound), smallest, largest, rows, "lanczos", how)
+
+
+class ExactPencil:
+    """L⁻¹ (Z Zᵀ + αI) L⁻ᵀ with L Lᵀ = K + αI; its eigenvalues are those of the pencil."""
+
+    def __init__(self, sketch: FittedMap, rows: DataRows, alpha: float, n_jobs: int | None) -> None:
+        self._alpha, self._features = alpha, rows.features(sketch)
+        K = rows.kernel_matrix(sketch.kernel_, n_jobs)
+        # Z Zᵀ is positive semidefinite, and no eigenvalue of K is above its trace.
+        self.floor = alpha / (float(np.trace(K)) + alpha)
+        K[np.diag_indices_from(K)] += alpha
+        # NumPy's lets Ctrl-C through, which SciPy's does not.
+        self._factor = interruptible(lambda: np.linalg.cholesky(K))
+
+    def product(self, vector: Vector) -> Vector:
+        """Return the matrix times the vector."""
+        inner = self._solve(vector, "T")
+        return self._solve(self._features @ (self._features.T @ inner) + self._alpha * inner, "N")
+
+    def _solve(self, vector: Vector, transpose: str) -> Vector:
+        solution: Vector = solve_triangular(
+            self._factor, vector, lower=True, trans=transpose, check_finite=False
+        )
+        return solution
+
+
+class InversePencil:
+    """(Z Zᵀ + αI)^(−1/2) (K + αI) (Z Zᵀ + αI)^(−1/2), the inverse: it takes products with K only.
+
+    Large eigenvalues of the pencil are small ones here, which take more steps to converge.
+    """
+
+    def __init__(self, sketch: FittedMap, rows: DataRows, alpha: float, n_jobs: int | None) -> None:
+        self._alpha = alpha
+        self._exact_product = kernel_product(sketch.kernel_, rows, n_jobs)
+        Z = rows.features(sketch)
+        wide = Z.shape[1] >= Z.shape[0]
+        gram = interruptible(lambda: Z @ Z.T if wide else Z.T @ Z)
+        squares, vectors = interruptible(lambda: np.linalg.eigh(gram))
+        squares = np.maximum(squares, 0.0)
+        self._vectors, self._features = vectors, None if wide else Z
+        roots = np.sqrt(squares + alpha)
+        # (s + α)^(−1/2) − α^(−1/2) without cancellation; a factor s less where Z multiplies twice.
+        self._factors = -1.0 / (math.sqrt(alpha) * roots * (math.sqrt(alpha) + roots))
+        if wide:
+            self._factors *= squares
+        # K is positive semidefinite, so that K + αI is at least αI.
+        self.floor = alpha / (float(squares.max()) + alpha)
+
+    def product(self, vector: Vector) -> Vector:
+        """Return the matrix times the vector."""
+        inner = self._inverse_root(vector)
+        return self._inverse_root(self._exact_product(inner) + self._alpha * inner)
+
+    def _inverse_root(self, vector: Vector) -> Vector:
+        reduced = vector if self._features is None else self._features.T @ vector
+        change: Vector = self._vectors @ (self._factors * (self._vectors.T @ reduced))
+        if self._features is not None:
+            change = self._features @ change
+        return change + vector / math.sqrt(self._alpha)
+
+
+def kernel_product(
+    kernel: Kernel, rows: DataRows, n_jobs: int | None
+) -> Callable[[Float64], Float64]:
+    """Return how K is multiplied, with K stored if it is small enough."""
+    if not kernel_is_stored(rows.count):
+        return lambda V: np.asarray(kernel.product(rows.matrix, V, n_jobs=n_jobs))
+    K = rows.kernel_matrix(kernel, n_jobs)
+    return lambda V: K @ V
+
+
+def kernel_is_stored(count: int) -> bool:
+    """Tell whether the kernel matrix of this many rows may be stored."""
+    return 8 * count * count <= _STORED_BYTES
+
+
+def kernel_work(rows: DataRows, products: int) -> float:
+    """Return about how many multiplications this number of products with K takes."""
+    matrix, count = rows.matrix, float(rows.count)
+    length: float = matrix.nnz / count if is_sparse(matrix) else matrix.shape[1]
+    times = 1 if kernel_is_stored(rows.count) else products
+    return times * count * count * (length + _FUNCTION) + products * count * count
+
+
+def pencil_work(rows: DataRows, components: int, products: int) -> float:
+    """Return about how many multiplications the spectral error takes."""
+    shorter = float(min(components, rows.count))
+    if kernel_is_stored(rows.count):
+        return kernel_work(rows, products) + float(rows.count) ** 3 / 3.0
+    features = shorter * shorter * (max(components, rows.count) + 10.0 * shorter)
+    return kernel_work(rows, products) + features

@@ -74,10 +74,10 @@ def _sketch(**changes: Any) -> Callable[[Kernel, int, int, int | None], FeatureM
     return build
 
 
-def _nystroem(scores: str) -> Callable[[Kernel, int, int, int | None], LeverageNystroem]:
+def _nystroem(landmarks: str) -> Callable[[Kernel, int, int, int | None], LeverageNystroem]:
     def build(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> LeverageNystroem:
         return LeverageNystroem(
-            kernel, n_components=size, scores=scores, random_state=seed, n_jobs=n_jobs
+            kernel, n_components=size, landmarks=landmarks, random_state=seed, n_jobs=n_jobs
         )
 
     return build
@@ -194,7 +194,7 @@ _LANDMARKS = [
         "landmarks drawn by recursive ridge leverage scores",
         (Kernel,),
         "",
-        _nystroem("recursive"),
+        _nystroem("leverage"),
     ),
     Method(
         "nystroem-uniform",

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from powersketch.accuracy import DataRows, check_alpha_is_felt, ritz_values
+from powersketch.accuracy import DataRows, check_alpha_above_rounding
 from powersketch.arrays import Float64, Vector
 from powersketch.comparison.results import ExactKernel
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
 from powersketch.kernels import Kernel
+from powersketch.linalg import ritz_values
 from powersketch.random_streams import RandomStreams
 
 # K, Z Zᵀ, their difference and what Lanczos or LAPACK holds beside them.
@@ -67,7 +68,7 @@ class ExactReference:
         K /= scale
         part = K[:_SPECTRUM_ROWS, :_SPECTRUM_ROWS]
         ridge = _ALPHA_SHARE * float(np.trace(part)) if alpha is None else alpha / scale
-        check_alpha_is_felt(ridge * scale, np.diagonal(part) * scale)
+        check_alpha_above_rounding(ridge * scale, np.diagonal(part) * scale)
         start = streams.normal("start", rows.count)
         return cls(
             matrix=K,

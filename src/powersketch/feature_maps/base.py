@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -165,6 +166,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return how few components this map can have."""
         return 1
 
+    def component_range(self, rows: int) -> tuple[int, int]:
+        """Return the smallest and the largest number of components, whatever the number of rows."""
+        del rows
+        internal = self.internal_components
+        largest = int(internal) if isinstance(internal, numbers.Integral) else LARGEST_LENGTH
+        return self._smallest_size(), largest
+
     def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Kernel, RowMap, dict[str, Any]]:
         """Return the exact kernel, the row map, and further fitted attributes by name."""
         raise NotImplementedError
@@ -182,11 +190,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if self.n_components != "auto":
             return int(self.n_components), None
         # Loaded when it is first needed: most sketches are drawn without it.
-        from powersketch.accuracy import LARGEST_SIZE, grown_size
+        from powersketch.accuracy import grown_size
 
-        largest = LARGEST_SIZE
-        if self.internal_components is not None:
-            largest = min(largest, self.internal_components)
         threads = thread_count(self.n_jobs)
 
         def draw(size: int) -> DrawnMap:
@@ -198,7 +203,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             X,
             float(self.eps or 0.0),
             RandomStreams(seed, "automatic_size"),
-            sizes=(self._smallest_size(), largest),
+            sizes=self.component_range(X.shape[0]),
             n_jobs=self.n_jobs,
         )
 

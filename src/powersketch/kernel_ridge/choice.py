@@ -33,8 +33,8 @@ _PILOT_ROWS = 4000
 _LARGEST_PILOT_MAP = 512
 _ROWS_PER_FEATURE = 4  # of the pilot, at least
 _FEWEST_ROWS = 64  # in half of a pilot, else it says nothing
-# Names of candidates with landmarks, and the scores they are drawn by.
-_LANDMARKS = {"uniform": "uniform", "leverage": "recursive"}
+# Names of candidates with landmarks: what these are drawn by.
+_LANDMARKS = ("uniform", "leverage")
 _SIZES = tuple(2**power for power in range(5, 15))
 # Errors that differ by less are equal, and the cheapest map is taken.
 _EQUAL_ERRORS = 1.02
@@ -217,12 +217,12 @@ def _makers(kernel: Kernel, seed: int, n_jobs: int | None) -> dict[str, Callable
     """Return functions from sizes to unfitted maps of the kernel, the cheapest first."""
     options: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
 
-    def landmarks(size: int, scores: str) -> LeverageNystroem:
-        return LeverageNystroem(kernel, n_components=size, scores=scores, **options)
+    def nystroem(size: int, landmarks: str) -> LeverageNystroem:
+        return LeverageNystroem(kernel, n_components=size, landmarks=landmarks, **options)
 
     return {
         "oblivious": partial(map_for, kernel, **options),
-        **{name: partial(landmarks, scores=scores) for name, scores in _LANDMARKS.items()},
+        **{name: partial(nystroem, landmarks=name) for name in _LANDMARKS},
     }
 
 

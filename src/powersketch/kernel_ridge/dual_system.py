@@ -79,7 +79,7 @@ class DualSystem:
         features = LeverageNystroem(
             self.kernel,
             n_components=default_rank(self.rows.count),
-            scores="uniform",
+            landmarks="uniform",
             random_state=self.seed,
             n_jobs=self.n_jobs,
         ).fit(self.rows.X)

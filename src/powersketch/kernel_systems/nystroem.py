@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Rows
+from powersketch.arrays import Float64, Rows, slices
 from powersketch.exceptions import warn_user
 from powersketch.execution import interruptible, thread_count
 from powersketch.kernel_systems.approximations import Approximation
 from powersketch.kernels import Kernel
-from powersketch.linalg import LowRankInverse, TriangularRows, jittered_cholesky
-from powersketch.nystroem import landmark_rows
+from powersketch.linalg import LowRankInverse
+from powersketch.nystroem import LANDMARKS as ROW_LANDMARKS
+from powersketch.nystroem import draw_landmarks, whitening
 from powersketch.random_streams import RandomStreams
 
-Float64: TypeAlias = NDArray[np.float64]
+LANDMARKS = (*ROW_LANDMARKS, "range-finder")
+"""What the columns can be: those of landmarks, drawn in several ways, or mixtures of all."""
 
-LANDMARKS = ("leverage", "range-finder", "uniform")
-_SCORES = {"leverage": "recursive", "uniform": "uniform"}
 # Beyond it, the preconditioner costs more than the steps that it saves.
 _LARGEST_RANK = 2000
 _SMALLEST_RANK = 100
@@ -52,12 +52,12 @@ def nystroem(
     if landmarks == "range-finder":
         columns, core = _mixed_columns(X, kernel, rank, streams, n_jobs, matrix)
     else:
-        chosen = landmark_rows(
+        chosen, _ = draw_landmarks(
             kernel,
             X,
             rank,
             streams.child("landmarks"),
-            scores=_SCORES[landmarks],
+            landmarks=landmarks,
             threads=thread_count(n_jobs),
         )
         columns = _columns(X, kernel, chosen, n_jobs, matrix)
@@ -114,9 +114,7 @@ def _mixed_columns(
 
 def _whitened(columns: Float64, core: Float64) -> Float64:
     """Return B with B Bᵀ = C W⁻¹ Cᵀ for the columns C, which it overwrites, and the core W."""
-    lower, _ = jittered_cholesky(core, core.shape[0] * float(np.finfo(np.float64).eps))
-    solver = TriangularRows.of(lower)
-    step = max(_BLOCK_BYTES // (8 * columns.shape[1]), 1)
-    for start in range(0, columns.shape[0], step):
-        solver.solve(columns[start : start + step])
+    solver, _ = whitening(core, core.shape[0] * float(np.finfo(np.float64).eps))
+    for part in slices(columns.shape[0], max(_BLOCK_BYTES // (8 * columns.shape[1]), 1)):
+        solver.solve(columns[part])
     return columns

@@ -74,9 +74,9 @@ class SketchPreconditioner(SymmetricOperator):
         The number of coordinates, of features, or of landmarks, at least 1. None takes 3 n
         coordinates (all d, if the rows have fewer entries), 4 n features, or n / 12 landmarks, but
         from 100 to 2000.
-    landmarks : {"leverage", "range-finder", "uniform"}, default="leverage"
-        Only for "nystroem": rows drawn by leverage, random mixtures of all rows, or rows drawn
-        with equal probabilities. Mixtures approximate K better, but take a product with K.
+    landmarks : {"leverage", "approximate-leverage", "uniform", "range-finder"}, default="leverage"
+        Only for "nystroem": rows drawn as in :class:`powersketch.LeverageNystroem`, or random
+        mixtures of all rows. Mixtures approximate K better, but take a product with K.
     matrix : ndarray of shape (n, n), default=None
         K itself, without alpha, if it is known already. Only for "nystroem", which then
         takes its columns from there.

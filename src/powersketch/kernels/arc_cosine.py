@@ -1,28 +1,64 @@
-"""The exact arc-cosine kernels [CS09]."""
+"""The exact arc-cosine kernels [CS09], the functions of cosines they are made of, their series."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import ClassVar
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 
-from powersketch.kernels.kappa import kappa_0, kappa_1, kappa_2
-from powersketch.kernels.kernel import CosineKernel
-from powersketch.kernels.rows import Float64, Rows, inner_products, pairs_near_one
-from powersketch.kernels.series import arc_cosine_series
+from powersketch.arrays import Float64, Rows, divide_or_zero
+from powersketch.kernels.kernel import Kernel, Preparation
+from powersketch.kernels.rows import cosines, inner_products, normalised, pairs_near_one
+from powersketch.kernels.series import PowerSeries
+from powersketch.kernels.series.layers import (
+    LayeredSeries,
+    PositiveSeries,
+    kappas_at,
+    kappas_of,
+)
 from powersketch.parameters import checked_integer, checked_positive
 
-if TYPE_CHECKING:
-    from powersketch.kernels.series import PowerSeries
+# With φ = π − arccos α, π κ₁ = sin φ − φ cos φ and π κ₂ = φ (2 + cos 2φ) − 3/2 sin 2φ, whose terms
+# cancel where φ is small: there φ³ and φ⁵ times a power series of φ² take over. Up to φ = 1 what is
+# left after these terms is below the rounding errors.
+_SMALL_ANGLE = 1.0
+_KAPPA_1_SERIES = [
+    (-1) ** (k + 1) * 2 * k / (math.pi * math.factorial(2 * k + 1)) for k in range(1, 15)
+]
+_KAPPA_2_SERIES = [
+    (-1) ** k * (k - 1) * 2 ** (2 * k + 1) / (math.pi * math.factorial(2 * k + 1))
+    for k in range(2, 16)
+]
+_PEAKS = (1, 1, 3)
 
-__all__ = ["ArcCosine", "kappa_0", "kappa_1", "kappa_2"]
 
-_KAPPAS: tuple[Callable[[ArrayLike], Float64], ...] = (kappa_0, kappa_1, kappa_2)
-_PEAKS = (1.0, 1.0, 3.0)
+class CosineKernel(Kernel):
+    """A kernel that is a function of the cosine of two rows and of their norms.
+
+    The inner products that `_values` takes are cosines, the sizes are norms.
+    """
+
+    _size_name: ClassVar[str] = "norm"
+
+    def _preparation(self, X: Rows, Y: Rows) -> Preparation:
+        return normalised
+
+    def _products(self, left: Rows, right: Rows) -> Float64:
+        return cosines(left, right)
+
+    def _from_squared_norms(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64, Float64]:
+        norms = np.sqrt(left), np.sqrt(right)
+        scales = np.outer(*norms)
+        quotients = divide_or_zero(products, scales)
+        return np.clip(quotients, -1.0, 1.0), *norms
 
 
 @dataclass(frozen=True)
@@ -34,9 +70,14 @@ class ArcCosine(CosineKernel):
     .. math:: k_{h+1}(x, y) = (k_h(x, x)\, k_h(y, y))^{n/2}\, \kappa_n(\rho_h), \quad
               \rho_h = k_h(x, y) / \sqrt{k_h(x, x)\, k_h(y, y)}.
 
-    :math:`\kappa_n` is normalised as twice an expectation over standard normal weights, so that
-    :math:`\kappa_0(1) = \kappa_1(1) = 1` and :math:`\kappa_2(1) = 3`. A zero row has no angle: its
-    entries are zero, for order 0 too.
+    With :math:`\theta = \arccos\alpha`,
+
+    .. math:: \kappa_0(\alpha) = 1 - \theta / \pi, \quad
+              \kappa_1(\alpha) = (\sin\theta + (\pi - \theta) \cos\theta) / \pi, \quad
+              \kappa_2(\alpha) = (\tfrac32 \sin 2\theta + (\pi-\theta)(2 + \cos 2\theta)) / \pi,
+
+    each of which is twice an expectation over standard normal weights. At 1 they are 1, 1 and 3. A
+    zero row has no angle: its entries are zero, for order 0 too.
 
     Parameters
     ----------
@@ -83,7 +124,9 @@ class ArcCosine(CosineKernel):
         >>> ArcCosine(order=1).power_series().coefficients(4).round(6)
         array([0.31831 , 0.5     , 0.159155, 0.      , 0.013263])
         """
-        return arc_cosine_series(self.order, self.depth)
+        # The diagonal of order 2 is 3^(2^depth − 1), a float64 up to 3^511.
+        highest = 9 if self.order == 2 else None
+        return ArcCosineSeries(self.order, checked_integer("depth", self.depth, 1, highest))
 
     def profile(self, cosines: ArrayLike, squared_norm: float = 1.0) -> Float64:
         """Return the kernel of two rows of the same norm as a function of their cosine.
@@ -110,9 +153,10 @@ class ArcCosine(CosineKernel):
         return scale * self._correlations(cosines, self.depth)
 
     def _products(self, left: Rows, right: Rows) -> Float64:
-        """Return the cosines; for order 0, ±(1 + angle / π) where the angle is next to nothing.
+        """Return the cosines; for order 0, ±(1 + angle / π) where the angle is close to zero.
 
-        The cosine of an angle of 1e-8 is one, and further layers take roots of what is lost.
+        In float64 the cosine of an angle of 1e-8 is one, and further layers would magnify the
+        error by taking roots.
         """
         if self.order > 0:
             return super()._products(left, right)
@@ -149,8 +193,98 @@ class ArcCosine(CosineKernel):
         return scales
 
     def _correlations(self, cosines: ArrayLike, layers: int) -> Float64:
-        """Return the cosine of two rows after so many layers."""
+        """Return the cosine of two rows after this many layers."""
         kappa, peak = _KAPPAS[self.order], _PEAKS[self.order]
         for _ in range(layers):
             cosines = kappa(cosines) / peak
         return np.asarray(cosines)
+
+
+@dataclass(frozen=True)
+class ArcCosineSeries(LayeredSeries):
+    """The arc-cosine kernel of rows of norm one in their cosine; it converges from −1 to 1."""
+
+    order: int
+    depth: int
+
+    def _expansion(self, size: int) -> PositiveSeries:
+        cosine, at_zero = PositiveSeries.identity(size), Decimal(0)
+        for _ in range(self.depth - 1):
+            kappa = kappas_of(cosine, at_zero, self.order)[-1]
+            at_zero = kappas_at(at_zero)[self.order] / _PEAKS[self.order]
+            cosine = kappa.scaled(1.0 / _PEAKS[self.order]).with_first(float(at_zero))
+        return kappas_of(cosine, at_zero, self.order)[-1].scaled(self._scale())
+
+    def _closed_form(self, t: Float64, factor: float) -> Float64:
+        kappa = _KAPPAS[self.order]
+        for _ in range(self.depth - 1):
+            t = kappa(t * factor) / _PEAKS[self.order] * factor
+        return kappa(t * factor) * self._scale() * factor
+
+    def _scale(self) -> float:
+        """Return the diagonal of the layer below the last, to the power of the order."""
+        # k_h(x, x) = kappa(1) k_(h-1)(x, x)^n, and only order 2 has a kappa(1) other than one.
+        return float(3 ** (2**self.depth - 2)) if self.order == 2 else 1.0
+
+
+def kappa_0(cosines: ArrayLike) -> Float64:
+    """Return κ₀(α) = 1 − arccos(α) / π, which is 1 at 1, in float64.
+
+    Twice the probability that two standard normal variables of correlation α are positive. What
+    lies outside [−1, 1] counts as the nearer end, here and below.
+    """
+    return _angles_to_opposite(_clipped(cosines)) / math.pi
+
+
+def kappa_1(cosines: ArrayLike) -> Float64:
+    """Return κ₁(α) = (sin θ + (π − θ) cos θ) / π with θ = arccos α, which is 1 at 1.
+
+    Twice the expected product of two standard normal variables of correlation α, each cut off
+    below zero. The relative error is small even next to the zero at −1.
+    """
+    return kappas_0_and_1(cosines)[1]
+
+
+def kappa_2(cosines: ArrayLike) -> Float64:
+    """Return κ₂(α) = (3/2 sin 2θ + (π − θ) (2 + cos 2θ)) / π with θ = arccos α, which is 3 at 1.
+
+    As κ₁, for the squares of the variables that are cut off.
+    """
+    cosines = _clipped(cosines)
+    angles = _angles_to_opposite(cosines)
+    values = (3.0 * cosines * _sines(cosines) + angles * (1.0 + 2.0 * cosines**2)) / math.pi
+    return _with_small_angles(values, angles, 5, _KAPPA_2_SERIES)
+
+
+def kappas_0_and_1(cosines: ArrayLike) -> tuple[Float64, Float64]:
+    """Return both functions for the price of one arc cosine."""
+    cosines = _clipped(cosines)
+    angles = _angles_to_opposite(cosines)
+    values = (_sines(cosines) + cosines * angles) / math.pi
+    return angles / math.pi, _with_small_angles(values, angles, 3, _KAPPA_1_SERIES)
+
+
+def _clipped(cosines: ArrayLike) -> Float64:
+    clipped: Float64 = np.clip(np.asarray(cosines, dtype=np.float64), -1.0, 1.0)
+    return clipped
+
+
+def _angles_to_opposite(cosines: Float64) -> Float64:
+    """Return π − arccos α, which has all its digits next to α = −1 as well."""
+    return np.arccos(-cosines)
+
+
+def _sines(cosines: Float64) -> Float64:
+    return np.sqrt((1.0 - cosines) * (1.0 + cosines))
+
+
+def _with_small_angles(
+    values: Float64, angles: Float64, power: int, series: list[float]
+) -> Float64:
+    small = angles < _SMALL_ANGLE
+    values = np.asarray(values)
+    values[small] = angles[small] ** power * polyval(angles[small] ** 2, series)
+    return values
+
+
+_KAPPAS: tuple[Callable[[ArrayLike], Float64], ...] = (kappa_0, kappa_1, kappa_2)

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.exceptions import InputError
-from powersketch.kernels.gamma import Gamma, checked_gamma
-from powersketch.kernels.kernel import Kernel, Preparation
-from powersketch.kernels.rows import Float64, Rows, squared_norms
-from powersketch.kernels.series import PowerSeries, as_power_series
+from powersketch.arrays import Float64, Rows
+from powersketch.exceptions import InputError, InputTypeError
+from powersketch.kernels.kernel import Kernel, Preparation, Prepared
+from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
+from powersketch.kernels.series import NAMED_SERIES, CoefficientSeries, PowerSeries, callable_series
+from powersketch.kernels.series.closed_forms import RescaledSeries
 from powersketch.kernels.series.contour import values_of
-from powersketch.kernels.series.power_series import RescaledSeries
-
-__all__ = ["DotProduct"]
+from powersketch.routines import squared_norms
 
 # Rows of norm one are so up to a few roundings, which must not put them outside the disk.
 _TOLERANCE_IN_ROUNDINGS = 64
@@ -122,7 +121,7 @@ class DotProduct(Kernel):
         roundings = max(np.finfo(X.dtype).eps, np.finfo(Y.dtype).eps)
         return partial(self._checked_rows, tolerance=_TOLERANCE_IN_ROUNDINGS * float(roundings))
 
-    def _checked_rows(self, block: Rows, tolerance: float) -> tuple[Rows, Float64]:
+    def _checked_rows(self, block: Rows, tolerance: float) -> Prepared:
         norms = squared_norms(block)
         series = None if self._unscaled is None else self.power_series()
         if series is not None and not series.contains(norms, tolerance):
@@ -143,3 +142,52 @@ class DotProduct(Kernel):
             return values_of(self.series, self._gamma * products)
         series = self.power_series()
         return series.value(np.clip(products, -series.radius, series.radius))
+
+
+def as_power_series(series: Any, radius: float = 1.0) -> PowerSeries:
+    r"""Return the power series that is meant by a name, coefficients or a callable.
+
+    Parameters
+    ----------
+    series : str, array-like, callable or PowerSeries
+        A key of ``NAMED_SERIES``, coefficients :math:`C_0, \dots, C_n`, a callable that takes
+        complex arrays, or a power series, which is returned as it is.
+    radius : float, default=1.0
+        For a callable only: the largest ``|⟨x, y⟩|``, that is, the largest squared norm of the
+        data.
+
+    Returns
+    -------
+    PowerSeries
+        With coefficients that are not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powersketch.kernels.dot_product import as_power_series
+    >>> as_power_series("cosh").coefficients(4)
+    array([1.        , 0.        , 0.5       , 0.        , 0.04166667])
+    >>> as_power_series([0.5, 0.0, 2.0]).value(3.0)
+    array(18.5)
+    >>> as_power_series(np.exp).coefficients(3)
+    array([1.        , 1.        , 0.5       , 0.16666667])
+    """
+    if isinstance(series, PowerSeries):
+        return series
+    if isinstance(series, str):
+        if series not in NAMED_SERIES:
+            raise InputError(f"series={series!r} is unknown; {_allowed()}.")
+        return NAMED_SERIES[series]
+    if callable(series):
+        return callable_series(series, radius)
+    if isinstance(series, list | tuple | np.ndarray):
+        return CoefficientSeries(series)
+    raise InputTypeError(f"series={series!r} is a {type(series).__name__}; {_allowed()}.")
+
+
+def _allowed() -> str:
+    names = ", ".join(repr(name) for name in NAMED_SERIES)
+    return (
+        f"allowed are the names {names}, an array of coefficients C_0, ..., C_n, a callable that "
+        "takes complex NumPy arrays, or a PowerSeries"
+    )

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
+from powersketch.arrays import Float64, Real, Rows, is_sparse
 from powersketch.exceptions import InputError
-from powersketch.kernels.gamma import Gamma, checked_gamma
-from powersketch.kernels.kernel import Kernel, Preparation
-from powersketch.kernels.rows import (
-    Float64,
-    Rows,
-    inner_products,
-    squared_distances_of_pairs,
-    squared_norms,
-)
-from powersketch.kernels.series import exponential_series
-from powersketch.routines import gaussian_values, median_row
-
-if TYPE_CHECKING:
-    from powersketch.kernels.series import PowerSeries
-
-__all__ = ["Gaussian"]
+from powersketch.kernels.kernel import Kernel, Preparation, Prepared
+from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
+from powersketch.kernels.rows import inner_products, squared_distances_of_pairs
+from powersketch.kernels.series import PowerSeries, exponential_series
+from powersketch.routines import gaussian_values, median_row, squared_norms
 
 # Where gamma · ‖x‖² is above this, rounding errors of inner products can be seen in the kernel.
 _FAR = 2.0**20
@@ -87,19 +75,17 @@ class Gaussian(Kernel):
         return exponential_series(2.0 * self._gamma)
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
-        if sparse.issparse(X) or sparse.issparse(Y):
+        if is_sparse(X) or is_sparse(Y):
             return super()._preparation(X, Y)
         centre = median_row(X)
 
-        def shifted(block: Rows) -> tuple[Rows, Float64]:
+        def shifted(block: Rows) -> Prepared:
             differences = block - centre
             return differences, squared_norms(differences)
 
         return shifted
 
-    def _tile(
-        self, left: tuple[Rows, Float64], right: tuple[Rows, Float64], dtype: np.dtype[Any]
-    ) -> NDArray[np.floating[Any]]:
+    def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         tile = super()._tile(left, right, dtype)
         far = [np.flatnonzero(self._gamma * sizes > _FAR) for _, sizes in (left, right)]
         if len(far[0]) and len(far[1]):
@@ -113,10 +99,10 @@ class Gaussian(Kernel):
 
     def _rounded_values(
         self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
-    ) -> NDArray[np.floating[Any]]:
+    ) -> Real:
         # Products of dense with sparse rows lie in columns, and given norms may have gaps.
         products, left, right = map(np.ascontiguousarray, (products, left, right))
-        tile: NDArray[np.floating[Any]] = gaussian_values(products, left, right, self._gamma, dtype)
+        tile: Real = gaussian_values(products, left, right, self._gamma, dtype)
         # Entries are numbers from zero to one, or NaN where norms or products exceed float64.
         if np.isnan(tile.min(initial=1.0)):
             raise InputError(self._overflow_text(products, left, right, dtype))

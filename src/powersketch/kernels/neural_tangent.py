@@ -1,29 +1,35 @@
-"""The exact neural tangent kernel [JGH18] of a network of rectified linear units."""
+"""The exact neural tangent kernel [JGH18] of a network of rectified linear units, its series."""
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from decimal import Decimal
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.kernels.kappa import kappa_0, kappas_0_and_1
-from powersketch.kernels.kernel import CosineKernel, Preparation
-from powersketch.kernels.rows import Float64, Rows, appended, scaled_rows, unit_rows
-from powersketch.kernels.series import neural_tangent_series
+from powersketch.arrays import Float64, Rows
+from powersketch.kernels.arc_cosine import CosineKernel, kappa_0, kappas_0_and_1
+from powersketch.kernels.kernel import Preparation, Prepared
+from powersketch.kernels.rows import appended, normalised, scaled_rows
+from powersketch.kernels.series import PowerSeries
+from powersketch.kernels.series.layers import (
+    LayeredSeries,
+    PositiveSeries,
+    kappas_at,
+    kappas_of,
+)
+from powersketch.kernels.series.power_series import wide_decimals
 from powersketch.parameters import (
     checked_integer,
     checked_non_negative,
     checked_positive,
     checked_truth,
 )
-
-if TYPE_CHECKING:
-    from powersketch.kernels.series import PowerSeries
-
-__all__ = ["NeuralTangent"]
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ class NeuralTangent(CosineKernel):
         >>> NeuralTangent(train_output=False).power_series().coefficients(4).round(6)
         array([0.      , 0.25    , 0.159155, 0.      , 0.026526])
         """
-        return neural_tangent_series(
+        return NeuralTangentSeries(
             self.depth,
             self.train_output,
             self.weight_variance,
@@ -147,9 +153,9 @@ class NeuralTangent(CosineKernel):
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         return self._first_layer
 
-    def _first_layer(self, block: Rows) -> tuple[Rows, Float64]:
+    def _first_layer(self, block: Rows) -> Prepared:
         """Return the rows (√(w/2) x, √b), scaled to norm one, and their norms √S(x, x)."""
-        units, norms = unit_rows(block)
+        units, norms = normalised(block)
         layer = self._layer(norms)
         if self.bias_variance > 0.0:
             units = appended(scaled_rows(units, layer.weight_shares), layer.bias_shares)
@@ -211,6 +217,57 @@ class NeuralTangent(CosineKernel):
     @property
     def _trained_layers(self) -> int:
         return self.depth if self.train_output else self.depth - 1
+
+
+@dataclass(frozen=True)
+class NeuralTangentSeries(LayeredSeries):
+    """The neural tangent kernel of rows of one norm, in the cosine ρ₀ of (√(w/2) x, √b).
+
+    It converges for cosines from −1 to 1.
+    """
+
+    depth: int
+    train_output: bool
+    weight_variance: float
+    bias_variance: float
+    squared_norm: float
+
+    def _expansion(self, size: int) -> PositiveSeries:
+        gain, diagonals = Decimal(self.weight_variance) / 2, self._diagonals()
+        cosine, at_zero = PositiveSeries.identity(size), Decimal(0)
+        tangent = cosine.scaled(float(diagonals[0]))
+        for below, diagonal in pairwise(diagonals):
+            slope, image = kappas_of(cosine, at_zero, 1)
+            share = gain * below / diagonal
+            at_zero = 1 - share * (1 - kappas_at(at_zero)[1])
+            cosine = image.scaled(float(share)).with_first(float(at_zero))
+            tangent = cosine.scaled(float(diagonal)) + (slope * tangent).scaled(float(gain))
+        if self.train_output:
+            return tangent
+        return (kappas_of(cosine, at_zero, 0)[0] * tangent).scaled(0.5)
+
+    def _closed_form(self, t: Float64, factor: float) -> Float64:
+        gain = 0.5 * self.weight_variance
+        with decimal.localcontext(wide_decimals()):
+            diagonals = self._diagonals()
+            layers = [(float(Decimal(gain) * a / b), float(b)) for a, b in pairwise(diagonals)]
+        tangent = float(diagonals[0]) * t
+        for share, diagonal in layers:
+            slope, image = kappas_0_and_1(t * factor)
+            # In this form, the next cosine is exactly one where this one is.
+            t = (1.0 - share * (1.0 - image)) * factor
+            tangent = (diagonal * t + gain * slope * tangent) * factor
+        if self.train_output:
+            return tangent
+        return 0.5 * kappa_0(t * factor) * tangent * factor
+
+    def _diagonals(self) -> list[Decimal]:
+        """Return S(x, x) of the input and of every layer that is trained together with its S."""
+        gain, bias = Decimal(self.weight_variance) / 2, Decimal(self.bias_variance)
+        diagonals = [gain * Decimal(self.squared_norm) + bias]
+        for _ in range(self.depth if self.train_output else self.depth - 1):
+            diagonals.append(gain * diagonals[-1] + bias)
+        return diagonals
 
 
 class _Layer(NamedTuple):

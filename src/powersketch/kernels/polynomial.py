@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import decimal
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from powersketch.arrays import Float64
 from powersketch.exceptions import InputError
-from powersketch.kernels.gamma import Gamma, checked_gamma
-from powersketch.kernels.kernel import Kernel, or_float64
-from powersketch.kernels.rows import Float64
-from powersketch.parameters import (
-    checked_integer,
-    checked_non_negative,
-)
-
-if TYPE_CHECKING:
-    from powersketch.kernels.series import CoefficientSeries
-
-__all__ = ["Linear", "Polynomial"]
+from powersketch.kernels.kernel import Kernel
+from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
+from powersketch.kernels.rows import or_float64
+from powersketch.kernels.series import CoefficientSeries
+from powersketch.kernels.series.power_series import wide_decimals
+from powersketch.parameters import checked_integer, checked_non_negative
 
 _HIGHEST_DEGREE = 2**30
 
@@ -88,12 +83,9 @@ class Polynomial(Kernel):
         >>> Polynomial(degree=2, gamma=3.0, coef0=1.0).power_series().coefficients()
         array([1., 6., 9.])
         """
-        # Loaded when it is first needed: features and kernel matrices do without it.
-        from powersketch.kernels.series import CoefficientSeries
-
         coefficients = np.zeros(self.degree + 1)
         # Decimals have exponents without end, so that no factor overflows before the product.
-        with decimal.localcontext(_wide_decimals()):
+        with decimal.localcontext(wide_decimals()):
             gamma, coef0 = decimal.Decimal(self._gamma), decimal.Decimal(self.coef0)
             binomial = 1
             for power in range(self.degree, -1, -1):
@@ -164,8 +156,3 @@ def _integer_power(base: Float64, exponent: int) -> Float64:
         if bit == "1":
             power *= base
     return power
-
-
-def _wide_decimals() -> decimal.Context:
-    # With 50 digits the rounding to float64 is the only error that counts.
-    return decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)

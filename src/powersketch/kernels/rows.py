@@ -1,4 +1,4 @@
-"""Rows as the kernels take them: checks, blocks in float64, norms, inner products."""
+"""Rows as the kernels take them: checks, tiles, blocks in float64, norms, inner products."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from powersketch.arrays import Float64, Real, Rows, is_sparse, slices
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.routines import squared_norms
 from powersketch.validation import REAL_ROWS, sound_array
 
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
-# A dense 2-D array or CSR, which have no common type.
-Rows: TypeAlias = Any
-Float64: TypeAlias = NDArray[np.float64]
 
+# A tile takes 2 MiB; the rows it comes from at most 32 MiB on each side, unless they are very long.
+# A power of two would make columns of tiles, which are written transposed, share cache lines.
+_EDGE = 500
+_EDGE_OF_LONG_ROWS = 32
+_BYTES_OF_ROWS = 32 << 20
 # Well above the rounding errors of inner products of rows of norm one, however long they are.
 _NEAR_ONE = 1e-12
 _ENTRIES_IN_CACHE = 2**15
@@ -26,24 +30,29 @@ _ENTRIES_IN_CACHE = 2**15
 def checked_matrix(name: str, matrix: Any) -> Rows:
     """Return finite float32 or float64 rows, dense or CSR, or say what is wrong with them."""
     matrix = sound_array(name, matrix)
-    if not sparse.issparse(matrix):
+    if not is_sparse(matrix):
         matrix = np.asarray(matrix)
     _check_real_dtype(name, matrix.dtype)
     return check_array(matrix, **REAL_ROWS, input_name=name)
 
 
-def check_same_features(X: Rows, Y: Rows) -> None:
-    """Refuse rows of different lengths."""
+def checked_pair(X: Any, Y: Any) -> tuple[Rows, Rows]:
+    """Return the rows of X and of Y, which is X itself for None; refuse different lengths."""
+    X = checked_matrix("X", X)
+    if Y is None:
+        return X, X
+    Y = checked_matrix("Y", Y)
     if X.shape[1] != Y.shape[1]:
         raise InputError(
             f"X has {X.shape[1]} features and Y has {Y.shape[1]}; "
             "the numbers must be equal: give both the same columns."
         )
+    return X, Y
 
 
-def checked_vectors(V: Any, length: int) -> NDArray[np.floating[Any]]:
+def checked_vectors(V: Any, length: int) -> Real:
     """Return one vector or the columns of a matrix, of the given length and finite."""
-    if sparse.issparse(V):
+    if is_sparse(V):
         raise InputTypeError(
             f"V is a {type(V).__name__}; allowed is a dense array: use V.toarray()."
         )
@@ -59,10 +68,59 @@ def checked_vectors(V: Any, length: int) -> NDArray[np.floating[Any]]:
     return vectors if vectors.dtype == np.float32 else vectors.astype(np.float64, copy=False)
 
 
+def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return float32 or float64, or refuse what is neither."""
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise InputError(f"dtype={dtype!r} is not possible; allowed are float32 and float64.")
+    return kind
+
+
+def rounded_sums(sums: Float64, dtype: np.dtype[Any]) -> Real:
+    """Return products of a kernel matrix and vectors in this dtype, or say that they overflow."""
+    rounded = sums.astype(dtype, copy=False)
+    if not np.isfinite(rounded).all():
+        raise InputError(
+            f"the product of the kernel matrix and V overflows {dtype}: an entry is above "
+            f"{np.finfo(dtype).max:.3g}: scale V down{or_float64(dtype)}."
+        )
+    return rounded
+
+
+def or_float64(dtype: np.dtype[Any]) -> str:
+    """Return the other remedy for numbers that are too large, if there is one."""
+    return "" if dtype == np.float64 else ", or use float64"
+
+
+def tile_edge(X: Rows) -> int:
+    """Return how many rows of X are prepared at a time, for one edge of a tile."""
+    if is_sparse(X):
+        return _EDGE
+    fitting: int = _BYTES_OF_ROWS // (8 * X.shape[1])
+    return min(max(fitting, _EDGE_OF_LONG_ROWS), _EDGE)
+
+
+def tile_rows(columns: slice, count: int, edge: int, *, symmetric: bool) -> Iterator[slice]:
+    """Yield the rows of all tiles of some columns.
+
+    Of a symmetric matrix, these are the diagonal tiles first, then those below; none above.
+    """
+    parts = [(columns.start, columns.stop), (columns.stop, count)] if symmetric else [(0, count)]
+    for start, stop in parts:
+        for rows in slices(stop - start, edge):
+            yield slice(start + rows.start, start + rows.stop)
+
+
+def mirror_lower_triangle(square: Real) -> None:
+    """Copy the lower triangle onto the upper one, which a product may round differently."""
+    above = np.triu(np.ones(square.shape, dtype=bool), 1)
+    np.copyto(square, square.T, where=above)
+
+
 def float64_block(X: Rows, rows: slice) -> Rows:
-    """Return some of the rows in float64; sparse ones as a copy, in canonical form."""
-    if not sparse.issparse(X):
-        return X[rows].astype(np.float64, copy=False)
+    """Return some of the rows in float64: contiguous; sparse ones as a copy, in canonical form."""
+    if not is_sparse(X):
+        return np.require(X[rows], np.float64, ["C", "A"])
     # A slice of sparse rows is a copy already, so that this leaves X as it is.
     block = X[rows]
     block.sum_duplicates()
@@ -72,7 +130,7 @@ def float64_block(X: Rows, rows: slice) -> Rows:
 def inner_products(left: Rows, right: Rows) -> Float64:
     """Return the dense matrix of the inner products of all rows of two blocks."""
     products = left @ right.T
-    dense: Float64 = products.toarray() if sparse.issparse(products) else products
+    dense: Float64 = products.toarray() if is_sparse(products) else products
     return dense
 
 
@@ -109,21 +167,13 @@ def squared_distances_of_pairs(
         yield rows, columns, _squared_distances(left[rows], right[columns])
 
 
-def squared_norms(block: Rows) -> Float64:
-    """Return the squared norm of every row of a float64 block."""
-    if sparse.issparse(block):
-        return np.asarray(block.multiply(block).sum(axis=1)).reshape(-1)
-    squares: Float64 = np.einsum("ij,ij->i", block, block)
-    return squares
-
-
-def unit_rows(block: Rows) -> tuple[Rows, Float64]:
+def normalised(block: Rows) -> tuple[Rows, Float64]:
     """Return the rows of a float64 block scaled to norm one, and their norms; zero stays zero."""
     largest = abs(block).max(axis=1)
-    if sparse.issparse(block):
+    if is_sparse(block):
         largest = largest.toarray().reshape(-1)
-    # A power of two changes no digit, and near one no square over- or underflows. For the
-    # smallest rows 2^1023 has to do, as larger powers overflow.
+    # A power of two changes no digit, and near one no square over- or underflows. Powers above
+    # 2^1023, which the smallest rows would need, overflow themselves.
     exponents = np.maximum(np.frexp(largest)[1], -1023)
     near_one = scaled_rows(block, np.ldexp(1.0, -exponents))
     norms = np.sqrt(squared_norms(near_one))
@@ -134,7 +184,7 @@ def unit_rows(block: Rows) -> tuple[Rows, Float64]:
 
 def scaled_rows(block: Rows, factors: Float64, operation: np.ufunc = np.multiply) -> Rows:
     """Return the rows, each multiplied by its factor, or divided by it."""
-    if not sparse.issparse(block):
+    if not is_sparse(block):
         return operation(block, factors[:, np.newaxis])
     scaled = block.copy()
     operation(block.data, np.repeat(factors, np.diff(block.indptr)), out=scaled.data)
@@ -143,13 +193,13 @@ def scaled_rows(block: Rows, factors: Float64, operation: np.ufunc = np.multiply
 
 def appended(block: Rows, column: Float64) -> Rows:
     """Return the rows with one more entry each."""
-    if not sparse.issparse(block):
+    if not is_sparse(block):
         return np.column_stack((block, column))
     return sparse.hstack((block, sparse.csr_array(column[:, np.newaxis])), format="csr")
 
 
 def _squared_distances(left: Rows, right: Rows) -> Float64:
-    if sparse.issparse(left) != sparse.issparse(right):
+    if is_sparse(left) != is_sparse(right):
         left, right = _dense(left), _dense(right)
     return squared_norms(left - right)
 
@@ -157,22 +207,23 @@ def _squared_distances(left: Rows, right: Rows) -> Float64:
 def _pairs(
     wanted: NDArray[np.bool_], left: Rows, right: Rows
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield rows and columns of wanted pairs, so few that their rows fit into cache."""
+    """Yield rows and columns of wanted pairs, in parts whose rows fit into cache."""
     rows, columns = np.nonzero(wanted)
-    # Where one of the two is dense, a row of the other one becomes as long.
-    length = max(_mean_length(left), _mean_length(right))
+    # If only one side is dense, the rows of the other are made dense, too.
+    length = max(mean_length(left), mean_length(right))
     step = max(_ENTRIES_IN_CACHE // length, 1)
-    for start in range(0, rows.size, step):
-        yield rows[start : start + step], columns[start : start + step]
+    for pairs in slices(rows.size, step):
+        yield rows[pairs], columns[pairs]
 
 
-def _mean_length(block: Rows) -> int:
-    length: int = block.nnz // block.shape[0] if sparse.issparse(block) else block.shape[1]
+def mean_length(X: Rows) -> int:
+    """Return how many entries of a row are stored, in the mean and at least one."""
+    length: int = X.nnz // max(X.shape[0], 1) if is_sparse(X) else X.shape[1]
     return max(length, 1)
 
 
 def _dense(block: Rows) -> Float64:
-    dense: Float64 = block.toarray() if sparse.issparse(block) else block
+    dense: Float64 = block.toarray() if is_sparse(block) else block
     return dense
 
 

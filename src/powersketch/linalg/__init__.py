@@ -8,15 +8,23 @@ from powersketch.linalg.cholesky import (
 from powersketch.linalg.conjugate_gradients import conjugate_gradients
 from powersketch.linalg.gradient import preconditioned_gradient
 from powersketch.linalg.inverses import CholeskyFactor, LowRankInverse
+from powersketch.linalg.lanczos import (
+    ExtremeEigenvalues,
+    ResolventBounds,
+    extreme_eigenvalues,
+    ritz_values,
+)
 from powersketch.linalg.operators import FactorOperator, KernelOperator, SymmetricOperator
 from powersketch.linalg.refinement import SolverResult, warn_if_not_converged
 from powersketch.linalg.triangular import SquaredFactor, TriangularFactor, TriangularRows
 
 __all__ = [
     "CholeskyFactor",
+    "ExtremeEigenvalues",
     "FactorOperator",
     "KernelOperator",
     "LowRankInverse",
+    "ResolventBounds",
     "SolverResult",
     "SquaredFactor",
     "SymmetricOperator",
@@ -25,7 +33,9 @@ __all__ = [
     "cholesky_in_place",
     "conjugate_gradients",
     "dominant_rows_message",
+    "extreme_eigenvalues",
     "jittered_cholesky",
     "preconditioned_gradient",
+    "ritz_values",
     "warn_if_not_converged",
 ]

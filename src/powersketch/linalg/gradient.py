@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh_tridiagonal
 
 from powersketch.arrays import Float64
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
+from powersketch.linalg.lanczos import ritz_values
 from powersketch.linalg.operators import as_operator
 from powersketch.linalg.refinement import (
-    BlockFunction,
     Callback,
     IterationLog,
     LinearSystem,
@@ -162,41 +161,19 @@ class _Descent:
         return solutions, broken
 
 
-def extreme_eigenvalues(
-    product: BlockFunction, size: int, streams: RandomStreams
-) -> tuple[float, float]:
-    """Return the extreme eigenvalues of a symmetric matrix by Lanczos's method.
-
-    They lie between the true ones; the largest is good to about a percent, whatever the matrix.
-    """
-    vector = streams.normal("start", size)
-    basis = [vector / np.linalg.norm(vector)]
-    diagonal, beside = [], []
-    for _ in range(min(_PRODUCTS_FOR_EIGENVALUES, size)):
-        image = product(basis[-1][:, np.newaxis])[:, 0]
-        diagonal.append(float(basis[-1] @ image))
-        # Against all earlier ones and twice: else rounding errors bring eigenvalues back.
-        for earlier in (*basis, *basis):
-            image -= (earlier @ image) * earlier
-        length = float(np.linalg.norm(image))
-        if length <= np.finfo(np.float64).eps * abs(diagonal[0]):
-            break
-        beside.append(length)
-        basis.append(image / length)
-    values = eigh_tridiagonal(diagonal, beside[: len(diagonal) - 1], eigvals_only=True)
-    return float(values[0]), float(values[-1])
-
-
 def _eigenvalues_of_product(
     system: LinearSystem, factor: Any, streams: RandomStreams
 ) -> tuple[float, float]:
-    """Return the extreme eigenvalues of B = Rᵀ A R."""
+    """Return the extreme Ritz values of B = Rᵀ A R, which lie between its eigenvalues."""
 
-    def product(V: Float64) -> Float64:
-        image: Float64 = factor.rmatmat(system.operator.matmat(factor.matmat(V)))
-        return image
+    def product(vector: Float64) -> Float64:
+        column = vector[:, np.newaxis]
+        image: Float64 = factor.rmatmat(system.operator.matmat(factor.matmat(column)))
+        return image[:, 0]
 
-    low, high = extreme_eigenvalues(product, factor.shape[1], streams)
+    start = streams.normal("start", factor.shape[1])
+    values = ritz_values(product, start, _PRODUCTS_FOR_EIGENVALUES)
+    low, high = float(values[0]), float(values[-1])
     if not (np.isfinite(high) and high > 0.0):
         raise np.linalg.LinAlgError(
             f"the largest eigenvalue of Rᵀ A R is {high:.3g}; it has to be finite and above 0: "

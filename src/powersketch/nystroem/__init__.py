@@ -1,6 +1,7 @@
 """Feature maps from landmarks: rows drawn by leverage, exact kernel values, a triangular solve."""
 
 from powersketch.nystroem.estimator import LeverageNystroem
-from powersketch.nystroem.scores import landmark_rows
+from powersketch.nystroem.features import whitening
+from powersketch.nystroem.scores import LANDMARKS, draw_landmarks
 
-__all__ = ["LeverageNystroem", "landmark_rows"]
+__all__ = ["LANDMARKS", "LeverageNystroem", "draw_landmarks", "whitening"]

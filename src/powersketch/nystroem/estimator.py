@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.accuracy import Certificate, grown_size
-from powersketch.arrays import Real, Rows, divide_or_zero
+from powersketch.accuracy import Certificate, divided_positions, grown_size
+from powersketch.arrays import Real, Rows, Vector, divide_or_zero
+from powersketch.docstrings import documented
 from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.execution import Progress, blas_threads, thread_count
 from powersketch.feature_maps import (
@@ -21,9 +22,8 @@ from powersketch.feature_maps import (
     without_rows,
 )
 from powersketch.kernels import Kernel, as_kernel
-from powersketch.nystroem.columns import precise_diagonal
 from powersketch.nystroem.features import NystroemFeatures, workers
-from powersketch.nystroem.scores import SCORES
+from powersketch.nystroem.scores import LANDMARKS, Indices, draw_landmarks, precise_diagonal
 from powersketch.parameters import (
     checked_non_negative,
     checked_positive,
@@ -34,55 +34,53 @@ from powersketch.parameters import (
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array
 
-_MOST_MEASURED = 3000
-# So few rows are all measured, and the certificate is about these only.
-_FEWEST_DIVIDED = 400
-# Beyond so many times the usual k(x, x), a row drowns all others in rounding errors.
+# A row whose k(x, x) is this many times the usual one drowns all others in rounding errors.
 _ABSURD = 1e8
-# Features lack much more than those of rows like the fit's if it is so many times as much, and
-# some more. A few rows by themselves may lack more by chance.
+# Features lack much more of k(x, x) than those of rows like the fit's if the share is above these
+# many times the usual one, plus some. A few rows by themselves may lack more by chance.
 _TIMES_AS_MUCH, _SOME = 1.25, 0.1
 _FEW_ROWS, _OF_FEW_ROWS = 8, 0.9
 _FEWEST_COMPARED = 20
 _MOST_COMPARED = 512
 
 
-class _Drawn(NamedTuple):
+class _Landmarks(NamedTuple):
     """Landmarks: which rows they are, their scores, and the features that they give."""
 
-    indices: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    indices: Indices
+    scores: Vector
     features: NystroemFeatures
 
 
+@documented
 class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Features Z with Z Zᵀ ≈ K from the kernel's values at landmarks among the rows.
 
     For landmarks L and the Cholesky factor k(L, L) = RᵀR the features are Z = k(X, L) R⁻¹, so that
-    Z Zᵀ is the Nyström approximation: exact on the landmarks, and never above K. It looks at the
-    data, other than the sketches, and is more accurate than they are at equal size where the
+    Z Zᵀ is the Nyström approximation: exact on the landmarks, and never above K. Unlike the
+    sketches it looks at the data, and is more accurate than they are at equal size where the
     spectrum of K decays fast; it costs n · n_components values of the kernel and n · n_components²
     operations more.
 
-    Landmarks are drawn by ridge leverage scores, which tell rows that others can stand for from
-    rows that nothing else explains. Uniform ones miss small clusters.
+    Landmarks are drawn by ridge leverage scores, which are small for rows that others can stand
+    for, and large for rows that nothing else explains. Uniform landmarks miss small clusters.
 
     Parameters
     ----------
-    kernel : powersketch.kernels.Kernel, str or None, default=None
-        The kernel, with its parameters, or the name of one. None is the Gaussian kernel with
-        gamma = 1 / (n_features · variance of X). Rows that are more than 300 times as far from the
-        centre as is typical do not count in it, with an OutlierWarning.
+    kernel : powersketch.kernels.Kernel or str, default="gaussian"
+        The kernel, with its parameters, or its name for :func:`powersketch.kernels.as_kernel`;
+        "gaussian" has gamma = 1 / (n_features · variance of X). Rows that are more than 300 times
+        as far from the centre as is typical do not count in it, with an OutlierWarning.
     n_components : int or "auto", default=100
         Number of landmarks and of features. Where X has fewer rows, all of them are landmarks,
-        with a warning, and Z Zᵀ = K but for the jitter. "auto" takes about as few as it needs for
-        the error `eps`; up to 3000 rows that it measures on, at most half of all, are no landmarks
+        with a warning, and Z Zᵀ = K up to the jitter. "auto" takes about as few as it needs for
+        the error `eps`; up to 3000 rows that it measures on, at most half of all, are not landmarks
         then, so that the error is that of new rows, and the other rows are copied.
-    scores : {"recursive", "approximate", "uniform"}, default="recursive"
+    landmarks : {"leverage", "approximate-leverage", "uniform"}, default="leverage"
         What landmarks are drawn by: recursive ridge leverage scores [1]_; those of a first
-        approximation by columns drawn in proportion to the diagonal of K [2]_; nothing. Scores are
-        estimated from 512 columns of K at most, whatever `n_components` is: more columns cost time
-        and hardly change which rows are drawn.
+        approximation by columns drawn in proportion to the diagonal of K [2]_; equal probabilities.
+        Scores are estimated from 512 columns of K at most, whatever `n_components` is: more
+        columns cost time and hardly change which rows are drawn.
     alpha : float or None, default=None
         The ridge of the scores, positive. None takes what the k = n_components / (4 ln
         n_components) leading eigenvalues leave, divided by k [1]_.
@@ -104,8 +102,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         the last bit whatever rows are transformed with it and in which order, as far as BLAS rounds
         a row of a product the same wherever in a block it stands: OpenBLAS does so in float64, and
         on processors with AVX-512 in float32.
-    verbose : int, default=0
-        Whether long transforms report their progress on standard error.
+    %(verbose)s
 
     Attributes
     ----------
@@ -156,10 +153,10 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __init__(
         self,
-        kernel: Kernel | str | None = None,
+        kernel: Kernel | str = "gaussian",
         *,
         n_components: int | str = 100,
-        scores: str = "recursive",
+        landmarks: str = "leverage",
         alpha: float | None = None,
         jitter: float | None = None,
         eps: float | None = None,
@@ -169,7 +166,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
-        self.scores = scores
+        self.landmarks = landmarks
         self.alpha = alpha
         self.jitter = jitter
         self.eps = eps
@@ -183,34 +180,32 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
-        y : ignored
-            Present for pipelines.
+            The rows, some of which become landmarks.
+        y : None
+            Ignored; pipelines pass it.
 
         Returns
         -------
-        self : estimator
-            The fitted map.
+        self : LeverageNystroem
+            The estimator, fitted.
         """
-        del y
         self._check_parameters()
         given = X
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
-        absurd = absurd_rows(X)
-        kernel = self._given_kernel().resolve(without_rows(X, absurd))
+        kernel = as_kernel(self.kernel, without_rows(X, absurd_rows(X)))
         threads = workers(thread_count(self.n_jobs))
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):
             streams = RandomStreams(seed, "leverage_nystroem")
-            drawn, certificate = self._chosen(kernel, X, streams, threads)
-            usual_loss = _usual_loss(kernel, X, drawn)
+            landmarks, certificate = self._choose(kernel, X, streams, threads)
+            usual_loss = _usual_loss(kernel, X, landmarks)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
-        self.seed_, self.kernel_, self._features = seed, kernel, drawn.features
-        self.landmark_indices_, self.scores_ = drawn.indices, drawn.scores
-        self.landmarks_, self.jitter_ = drawn.features.landmarks, drawn.features.jitter
-        self.n_components_ = drawn.indices.size
+        self.seed_, self.kernel_, self._features = seed, kernel, landmarks.features
+        self.landmark_indices_, self.scores_ = landmarks.indices, landmarks.scores
+        self.landmarks_, self.jitter_ = landmarks.features.landmarks, landmarks.features.jitter
+        self.n_components_ = landmarks.indices.size
         self._usual_loss = usual_loss
         # The certificate of an earlier fit says nothing about this one.
         self.__dict__.pop("certificate_", None)
@@ -264,6 +259,10 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         values = self._features.columns(thread_count(self.n_jobs))
         return lambda X: values(self._checked_new_rows(X))
 
+    def component_range(self, rows: int) -> tuple[int, int]:
+        """Return the smallest and the largest number of components on this many rows."""
+        return 1, rows
+
     @property
     def factor_(self) -> Real:
         """The lower triangular Cholesky factor Rᵀ of the landmarks' kernel matrix."""
@@ -283,72 +282,70 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _chosen(
+    def _choose(
         self, kernel: Kernel, X: Rows, streams: RandomStreams, threads: int
-    ) -> tuple[_Drawn, Certificate | None]:
+    ) -> tuple[_Landmarks, Certificate | None]:
         """Return the landmarks, and a certificate if their number was measured."""
         if self.n_components != "auto":
             _warn_of_few_rows(int(self.n_components), X.shape[0])
-            return self._drawn(kernel, X, int(self.n_components), streams, threads), None
-        measured, candidates = _divided(X.shape[0], streams)
+            return self._draw(kernel, X, int(self.n_components), streams, threads), None
+        measured, candidates = divided_positions(X.shape[0], streams)
         rows = X[candidates]
         size, certificate = grown_size(
-            lambda size: self._drawn(kernel, rows, size, streams, threads).features,
+            lambda size: self._draw(kernel, rows, size, streams, threads).features,
             X[measured],
             float(self.eps or 0.0),
             streams.child("automatic_size"),
-            sizes=(1, candidates.size),
+            sizes=self.component_range(candidates.size),
             given=X,
             n_jobs=threads,
         )
-        drawn = self._drawn(kernel, rows, size, streams, threads)
-        return drawn._replace(indices=candidates[drawn.indices]), certificate
+        landmarks = self._draw(kernel, rows, size, streams, threads)
+        return landmarks._replace(indices=candidates[landmarks.indices]), certificate
 
-    def _drawn(
+    def _draw(
         self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
-    ) -> _Drawn:
-        """Return landmarks among these rows."""
-        indices, scores = self._landmarks(kernel, X, size, streams, threads)
+    ) -> _Landmarks:
+        """Draw this many landmarks among the rows."""
+        indices, scores = self._draw_indices(kernel, X, size, streams, threads)
         jitter = None if self.jitter is None else float(self.jitter)
         features = NystroemFeatures.of(kernel, X[indices], jitter, threads)
-        return _Drawn(indices, scores, features)
+        return _Landmarks(indices, scores, features)
 
-    def _landmarks(
+    def _draw_indices(
         self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    ) -> tuple[Indices, Vector]:
         """Return which rows are landmarks, and their scores.
 
         Rows with an absurd k(x, x) are landmarks in any case, as nothing else explains them, and
-        are left out of the scores, in which all other rows would look alike beside them.
+        are left out of the scores: beside them, all other rows would look alike.
         """
-        draw = SCORES[self.scores]
+        draw = partial(
+            draw_landmarks, kernel, landmarks=self.landmarks, alpha=self.alpha, threads=threads
+        )
         absurd = np.empty(0, dtype=np.int64)
-        if self.scores != "uniform":
+        if self.landmarks != "uniform":
             absurd = outlying(precise_diagonal(kernel, X), _ABSURD)
         if not 0 < absurd.size < min(size, X.shape[0]):
-            found, scores = draw(kernel, X, size, streams, alpha=self.alpha, threads=threads)
-            return found, scores[found]
+            drawn, scores = draw(X, size, streams)
+            return drawn, scores[drawn]
         usual = np.delete(np.arange(X.shape[0]), absurd)
-        rest = size - absurd.size
-        found, scores = draw(kernel, X[usual], rest, streams, alpha=self.alpha, threads=threads)
-        indices = np.concatenate((usual[found], absurd))
+        drawn, scores = draw(X[usual], size - absurd.size, streams)
+        indices = np.concatenate((usual[drawn], absurd))
         order = np.argsort(indices)
-        return indices[order], np.concatenate((scores[found], np.ones(absurd.size)))[order]
-
-    def _given_kernel(self) -> Kernel:
-        return as_kernel("gaussian" if self.kernel is None else self.kernel)
+        return indices[order], np.concatenate((scores[drawn], np.ones(absurd.size)))[order]
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters before any data is touched."""
-        self._given_kernel()
+        as_kernel(self.kernel)
         checked_size(self.n_components, self.eps)
-        one_of("scores", self.scores, tuple(SCORES))
+        one_of("landmarks", self.landmarks, LANDMARKS)
         if self.alpha is not None:
             checked_positive("alpha", self.alpha, remedy="None takes one that suits n_components")
         if self.jitter is not None:
             checked_non_negative("jitter", self.jitter, reason="or None for 1e-10 or 1e-6")
-        if self.scores == "uniform":
-            refuse_unused(self, {"alpha": "with scores='uniform', which has no scores"})
+        if self.landmarks == "uniform":
+            refuse_unused(self, {"alpha": "with landmarks='uniform', which takes no scores"})
         thread_count(self.n_jobs)
         checked_verbose(self.verbose)
 
@@ -361,26 +358,17 @@ def _warn_of_few_rows(n_components: int, rows: int) -> None:
         )
 
 
-def _divided(count: int, streams: RandomStreams) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which rows errors are measured on, and which may be landmarks: others, if many."""
-    everything = np.arange(count)
-    if count < _FEWEST_DIVIDED:
-        return everything, everything
-    measured = np.sort(streams.sample("measured", count, min(count // 2, _MOST_MEASURED)))
-    return measured, np.delete(everything, measured)
-
-
-def _lost_shares(kernel: Kernel, X: Rows, Z: Real) -> NDArray[np.float64]:
+def _lost_shares(kernel: Kernel, X: Rows, Z: Real) -> Vector:
     """Return what share of k(x, x) the features of every row do not have."""
     diagonal = precise_diagonal(kernel, X)
     squares = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
     return np.where(diagonal > 0.0, 1.0 - divide_or_zero(squares, diagonal), 0.0)
 
 
-def _usual_loss(kernel: Kernel, X: Rows, drawn: _Drawn) -> float:
-    """Return what share of k(x, x) is lost, in the mean over rows that are no landmarks."""
-    rows = np.delete(np.arange(X.shape[0]), drawn.indices)
+def _usual_loss(kernel: Kernel, X: Rows, landmarks: _Landmarks) -> float:
+    """Return what share of k(x, x) is lost, in the mean over rows that are not landmarks."""
+    rows = np.delete(np.arange(X.shape[0]), landmarks.indices)
     if len(rows) < _FEWEST_COMPARED:
         return 1.0
     some = X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]]
-    return float(np.mean(_lost_shares(kernel, some, drawn.features.transform(some))))
+    return float(np.mean(_lost_shares(kernel, some, landmarks.features.transform(some))))

@@ -8,20 +8,20 @@ from typing import Self
 
 import numpy as np
 
-from powersketch.arrays import Real, Rows, is_sparse
+from powersketch.arrays import Real, Rows, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, blas_thread_count, blas_threads, ordered_map
 from powersketch.feature_maps import outlying
 from powersketch.kernels import Kernel
 from powersketch.linalg import TriangularRows, jittered_cholesky
 
-DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
+_DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 # Features are solved for in float32 if that changes their inner products by no more than this,
-# relative to the largest, at so many landmarks. Where landmarks are nearly dependent it would.
+# relative to the largest, at some of the landmarks. Where landmarks are nearly dependent it would.
 _SINGLE_PRECISION_ERROR = 1e-5
 _PROBES = 64
 _ABSURD = 1e4
-# Bits of a row's features shall not depend on the rows around it. OpenBLAS rounds a row of a
+# Bits of a row's features must not depend on the rows around it. OpenBLAS rounds a row of a
 # float64 product the same, wherever in a block it stands, if one thread computes it, the number of
 # the block's rows is a multiple of 48 (of what every processor takes at a time), and the product
 # has more than 32 columns. With fewer, blocks must be of one height too.
@@ -59,9 +59,8 @@ class NystroemFeatures:
     def of(cls, kernel: Kernel, landmarks: Rows, jitter: float | None, threads: int) -> Self:
         """Return the map for these landmarks; no jitter means one that suits their dtype."""
         square = kernel(landmarks, dtype=np.float64, n_jobs=threads)
-        start = DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
-        factor, used = jittered_cholesky(square, start)
-        solver = TriangularRows.of(factor)
+        start = _DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
+        solver, used = whitening(square, start)
         # Beside a landmark of absurd size, the errors of others would not be seen.
         usual = np.delete(square, outlying(square.diagonal().astype(np.float64), _ABSURD), axis=0)
         probes = usual[:: -(-usual.shape[0] // _PROBES)]
@@ -93,6 +92,16 @@ class NystroemFeatures:
             return _collected(lambda rows: values(rows, dtype), X, out, threads)
 
         return computed
+
+
+def whitening(square: Real, jitter: float) -> tuple[TriangularRows, float]:
+    """Return what turns kernel values c at landmarks into features c R⁻¹, and the jitter in use.
+
+    RᵀR is the landmarks' kernel matrix with the jitter on its diagonal, which grows where it does
+    not suffice.
+    """
+    factor, used = jittered_cholesky(square, jitter)
+    return TriangularRows.of(factor), used
 
 
 def workers(threads: int) -> int:
@@ -127,11 +136,11 @@ def _blocks(rows: int, columns: int) -> tuple[list[slice], int]:
     fitting = _BLOCK_BYTES // (8 * columns)
     height = min(max(fitting, _FEWEST_ROWS), _MOST_ROWS) // _UNIT * _UNIT
     unit = _UNIT if columns >= _FEWEST_COLUMNS else height
-    return [slice(start, min(start + height, rows)) for start in range(0, rows, height)], unit
+    return list(slices(rows, height)), unit
 
 
 def _padded(rows: Rows, unit: int) -> Rows:
-    """Return the rows in C order, followed by so many zeros that the unit divides their number."""
+    """Return the rows in C order, followed by rows of zeros up to a multiple of the unit."""
     count = rows.shape[0] + -rows.shape[0] % unit
     if is_sparse(rows):
         ends = np.full(count + 1, rows.indptr[-1], rows.indptr.dtype)

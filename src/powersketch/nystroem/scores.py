@@ -7,44 +7,48 @@ one, and the rows of a dense cluster share theirs. Nothing here holds more than 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Real, Rows
-from powersketch.execution import blas_threads, interruptible
+from powersketch.arrays import Float64, Real, Rows, Vector, slices
+from powersketch.execution import blas_threads, interruptible, ordered_map
 from powersketch.feature_maps import thinned, weighted_sample
 from powersketch.kernels import Kernel
-from powersketch.linalg import TriangularRows, jittered_cholesky
-from powersketch.nystroem.columns import KernelColumns, precise_diagonal
+from powersketch.nystroem.features import whitening
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams
 
 Indices: TypeAlias = NDArray[np.int64]
-Float64: TypeAlias = NDArray[np.float64]
 
-# Scores are estimated from so many columns at most, as the cost grows with the square of the
-# number. The landmarks drawn are hardly worse than by scores from all columns.
+LANDMARKS = ("leverage", "approximate-leverage", "uniform")
+"""What landmarks can be drawn by."""
+
+# Scores are estimated from at most this many columns, as the cost grows with the square of the
+# number. The landmarks are hardly worse than those drawn by scores from all columns.
 _MOST_COLUMNS = 512
 # In units of the mean of the diagonal: with smaller ridges, scores drown in rounding errors.
 _SMALLEST_RIDGE = 1e-9
 _JITTER = 1e-12
+_BLOCK_BYTES = 16 << 20
+_MOST_BLOCK_ROWS = 4096
 
 
-def recursive_scores(
+def draw_landmarks(
     kernel: Kernel,
     X: Rows,
     size: int,
     streams: RandomStreams,
     *,
+    landmarks: str = "leverage",
     alpha: float | None = None,
     threads: int = 1,
-) -> tuple[Indices, Float64]:
-    """Draw landmarks by recursive ridge leverage scores ([MM17], Algorithm 2, of fixed size).
-
-    A uniform half of the rows is scored first, by the same method. Rows drawn by these scores, and
-    weighted by them, stand for all rows when the other half is scored.
+) -> tuple[Indices, Vector]:
+    """Draw rows that stand for all others.
 
     Parameters
     ----------
@@ -56,9 +60,11 @@ def recursive_scores(
         Number of landmarks.
     streams : RandomStreams
         Where the random numbers come from.
+    landmarks : {"leverage", "approximate-leverage", "uniform"}, default="leverage"
+        What they are drawn by; see :class:`LeverageScores`.
     alpha : float, default=None
-        The ridge, positive. None takes the sum of the eigenvalues after the first k, divided by
-        k = size / (4 ln size): the smallest for which so many landmarks suffice.
+        The ridge of the scores, positive. None takes the sum of the eigenvalues after the first k,
+        divided by k = size / (4 ln size): the smallest for which this many landmarks suffice.
     threads : int, default=1
         How many work at a time.
 
@@ -67,177 +73,178 @@ def recursive_scores(
     indices : ndarray of shape (min(size, n),)
         Of the landmarks, ascending and distinct.
     scores : ndarray of shape (n,)
-        The estimated scores of all rows, in [0, 1]; one for all where every row is a landmark.
-    """
-    if size >= X.shape[0]:
-        return uniform_scores(kernel, X, size, streams)
-    most = min(size, _MOST_COLUMNS)
-    diagonal = precise_diagonal(kernel, X)
-    order = streams.permutation("order", X.shape[0])
-    shortest, *longer = _prefix_lengths(X.shape[0], most)
-    sample, weights, scores = order[:shortest], np.ones(shortest), np.empty(0)
-    for length in longer:
-        rows = np.sort(order[:length])
-        columns = KernelColumns(kernel, X, sample, weights, threads)
-        scores = _scores_outside(columns, rows, diagonal, _rank(size, most), alpha)
-        probabilities = np.minimum(_oversampling(most) * scores, 1.0)
-        kept, weights = thinned(streams, f"sample of {length}", probabilities, most)
-        sample = rows[kept]
-    return weighted_sample(streams, "landmarks", scores, size), scores
-
-
-def approximate_scores(
-    kernel: Kernel,
-    X: Rows,
-    size: int,
-    streams: RandomStreams,
-    *,
-    alpha: float | None = None,
-    threads: int = 1,
-) -> tuple[Indices, Float64]:
-    """Draw landmarks by the scores of a first Nyström approximation ([AM15], Theorem 4).
-
-    Its columns are drawn with probabilities in proportion to the diagonal. These scores are never
-    too large, but far too small for rows that the first columns missed. Parameters and results
-    are those of :func:`recursive_scores`.
-    """
-    if size >= X.shape[0]:
-        return uniform_scores(kernel, X, size, streams)
-    most = min(size, _MOST_COLUMNS)
-    diagonal = precise_diagonal(kernel, X)
-    sample = weighted_sample(streams, "columns", diagonal, most)
-    weights = np.ones(most)
-    # A column whose diagonal entry is zero is zero, whatever its weight.
-    np.divide(diagonal.sum() / most, diagonal[sample], out=weights, where=diagonal[sample] > 0.0)
-    np.sqrt(weights, out=weights)
-    columns = KernelColumns(kernel, X, sample, weights, threads)
-    scores = _scores_inside(columns, diagonal, _rank(size, most), alpha)
-    return weighted_sample(streams, "landmarks", scores, size), scores
-
-
-def uniform_scores(
-    kernel: Kernel,
-    X: Rows,
-    size: int,
-    streams: RandomStreams,
-    *,
-    alpha: float | None = None,
-    threads: int = 1,
-) -> tuple[Indices, Float64]:
-    """Draw landmarks with equal probabilities, which stand in for scores.
-
-    Parameters and results are those of :func:`recursive_scores`; only `X`, `size` and `streams`
-    count.
-    """
-    del kernel, alpha, threads
-    count = min(size, X.shape[0])
-    scores = np.full(X.shape[0], count / X.shape[0])
-    return np.sort(streams.sample("landmarks", X.shape[0], count)), scores
-
-
-SCORES = {
-    "recursive": recursive_scores,
-    "approximate": approximate_scores,
-    "uniform": uniform_scores,
-}
-
-
-def landmark_rows(
-    kernel: Kernel,
-    X: Rows,
-    size: int,
-    streams: RandomStreams,
-    *,
-    scores: str = "recursive",
-    alpha: float | None = None,
-    threads: int = 1,
-) -> Indices:
-    """Return which rows are landmarks, ascending.
-
-    Parameters
-    ----------
-    kernel, X, size, streams, alpha, threads
-        As for :func:`recursive_scores`.
-    scores : {"recursive", "approximate", "uniform"}, default="recursive"
-        What they are drawn by.
-
-    Returns
-    -------
-    ndarray of shape (min(size, n),)
+        The estimated scores of all rows, in [0, 1]; one for all where every row is a landmark, and
+        the share of landmarks among the rows where they are drawn uniformly.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.nystroem.scores import landmark_rows
+    >>> from powersketch.nystroem import draw_landmarks
     >>> from powersketch.kernels import Gaussian
     >>> from powersketch.random_streams import RandomStreams
     >>> X = np.zeros((100, 2))
     >>> X[40] = 5.0
-    >>> 40 in landmark_rows(Gaussian(), X, 2, RandomStreams(0))
+    >>> 40 in draw_landmarks(Gaussian(), X, 2, RandomStreams(0))[0]
     True
     """
-    draw = SCORES[one_of("scores", scores, tuple(SCORES))]
-    return draw(kernel, X, size, streams, alpha=alpha, threads=threads)[0]
+    rows = X.shape[0]
+    if one_of("landmarks", landmarks, LANDMARKS) == "uniform" or size >= rows:
+        count = min(size, rows)
+        return np.sort(streams.sample("landmarks", rows, count)), np.full(rows, count / rows)
+    estimate = LeverageScores(kernel, X, size, streams, alpha, threads)
+    scores = estimate.recursive() if landmarks == "leverage" else estimate.approximate()
+    return weighted_sample(streams, "landmarks", scores, size), scores
 
 
-def _scores_outside(
-    columns: KernelColumns, rows: Indices, diagonal: Float64, rank: int, alpha: float | None
-) -> Float64:
-    """Return (k(x, x) − c (S + λI)⁻¹ cᵀ) / λ for every row x ([MM17], Lemma 6).
+@dataclass(frozen=True, eq=False)
+class LeverageScores:
+    """Estimates the scores of all rows, to draw fewer landmarks than rows by them.
 
-    The c are the row's values in the weighted columns, and S is their square: what the sample
-    does not explain of a row is what the row adds to it.
+    The parameters are those of :func:`draw_landmarks`.
     """
-    square = columns.square()
-    ridge = _ridge(square, rank, alpha, float(diagonal.mean()))
-    np.fill_diagonal(square, square.diagonal() + ridge)
-    solver = TriangularRows.of(jittered_cholesky(square, 0.0)[0])
 
-    def explained(block: Real) -> Float64:
-        solver.solve(block)
-        return _squared_norms(block)
+    kernel: Kernel
+    X: Rows
+    size: int
+    streams: RandomStreams
+    alpha: float | None = None
+    threads: int = 1
 
-    found = np.concatenate(list(columns.map(explained, rows)))
-    scores: Float64 = np.clip((diagonal[rows] - found) / ridge, 0.0, 1.0)
-    return scores
+    def recursive(self) -> Vector:
+        """Return recursive ridge leverage scores ([MM17], Algorithm 2, of fixed size).
+
+        A uniform half of the rows is scored first, by the same method. Rows drawn by these scores,
+        and weighted by them, stand for all rows when the other half is scored.
+        """
+        order = self.streams.permutation("order", self.X.shape[0])
+        shortest, *longer = _prefix_lengths(self.X.shape[0], self._most)
+        sample, weights, scores = order[:shortest], np.ones(shortest), np.empty(0)
+        for length in longer:
+            rows = np.sort(order[:length])
+            scores = self._unexplained_shares(self._columns(sample, weights), rows)
+            probabilities = np.minimum(_oversampling(self._most) * scores, 1.0)
+            name = f"sample of {length}"
+            kept, weights = thinned(self.streams, name, probabilities, self._most)
+            sample = rows[kept]
+        return scores
+
+    def approximate(self) -> Vector:
+        """Return the scores of a first Nyström approximation ([AM15], Theorem 4).
+
+        Its columns are drawn with probabilities in proportion to the diagonal. These scores are
+        never too large, but far too small for rows that the first columns missed.
+        """
+        sample = weighted_sample(self.streams, "columns", self._diagonal, self._most)
+        entries, weights = self._diagonal[sample], np.ones(self._most)
+        # A column whose diagonal entry is zero is zero, whatever its weight.
+        np.divide(self._diagonal.sum() / self._most, entries, out=weights, where=entries > 0.0)
+        return self._scores_of_features(self._columns(sample, np.sqrt(weights)))
+
+    @cached_property
+    def _diagonal(self) -> Vector:
+        return precise_diagonal(self.kernel, self.X)
+
+    @property
+    def _most(self) -> int:
+        """How many columns the scores are estimated from at most."""
+        return min(self.size, _MOST_COLUMNS)
+
+    def _columns(self, sample: Indices, weights: Vector) -> WeightedColumns:
+        return WeightedColumns(self.kernel, self.X, sample, weights, self.threads)
+
+    def _unexplained_shares(self, columns: WeightedColumns, rows: Indices) -> Vector:
+        """Return (k(x, x) − c (S + λI)⁻¹ cᵀ) / λ for every row x ([MM17], Lemma 6).
+
+        The c are the row's values in the weighted columns, and S is their square: what the sample
+        does not explain of a row is what the row adds to it.
+        """
+        square = columns.square()
+        ridge = self._ridge(square)
+        np.fill_diagonal(square, square.diagonal() + ridge)
+        solver, _ = whitening(square, 0.0)
+
+        def explained(block: Real) -> Vector:
+            solver.solve(block)
+            return _squared_norms(block)
+
+        known = np.concatenate(list(columns.map(explained, rows)))
+        scores: Vector = np.clip((self._diagonal[rows] - known) / ridge, 0.0, 1.0)
+        return scores
+
+    def _scores_of_features(self, columns: WeightedColumns) -> Vector:
+        """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
+        square = columns.square()
+        ridge = self._ridge(square)
+        inner, _ = whitening(square, _JITTER)
+        rows = np.arange(self.X.shape[0])
+
+        def gram(block: Real) -> Float64:
+            inner.solve(block)
+            return block.T @ block
+
+        total = sum(columns.map(gram, rows), start=np.zeros_like(square))
+        np.fill_diagonal(total, total.diagonal() + ridge)
+        outer, _ = whitening(total, 0.0)
+
+        def score(block: Real) -> Vector:
+            inner.solve(block)
+            outer.solve(block)
+            return _squared_norms(block)
+
+        scores: Vector = np.clip(np.concatenate(list(columns.map(score, rows))), 0.0, 1.0)
+        return scores
+
+    def _ridge(self, square: Real) -> float:
+        """Return the ridge in use: alpha, or what the leading eigenvalues leave, in equal parts."""
+        smallest = _SMALLEST_RIDGE * (float(self._diagonal.mean()) or 1.0)
+        if self.alpha is not None:
+            return max(self.alpha, smallest)
+        # Several threads are slower on a matrix of this size, and far slower on a busy machine.
+        with blas_threads(1):
+            eigenvalues = interruptible(lambda: np.linalg.eigvalsh(square))
+        rank = _rank(self.size, self._most)
+        tail = float(eigenvalues[: max(eigenvalues.size - rank, 0)].sum())
+        return max(tail / rank, smallest)
 
 
-def _scores_inside(
-    columns: KernelColumns, diagonal: Float64, rank: int, alpha: float | None
-) -> Float64:
-    """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
-    square = columns.square()
-    ridge = _ridge(square, rank, alpha, float(diagonal.mean()))
-    inner = TriangularRows.of(jittered_cholesky(square, _JITTER)[0])
-    rows = np.arange(diagonal.size)
+@dataclass(frozen=True, eq=False)
+class WeightedColumns:
+    """The columns k(·, x_i) of a sample of the rows of X, each times its weight, block by block."""
 
-    def gram(block: Real) -> Float64:
-        inner.solve(block)
-        return block.T @ block
+    kernel: Kernel
+    X: Rows
+    sample: Indices
+    weights: Vector
+    threads: int
 
-    total = sum(columns.map(gram, rows), start=np.zeros_like(square))
-    np.fill_diagonal(total, total.diagonal() + ridge)
-    outer = TriangularRows.of(jittered_cholesky(total, 0.0)[0])
+    def square(self) -> Real:
+        """Return the columns at the rows of the sample, weighted from both sides."""
+        square = self.kernel(self.X[self.sample], dtype=np.float64, n_jobs=self.threads)
+        square *= np.outer(self.weights, self.weights)
+        return square
 
-    def score(block: Real) -> Float64:
-        inner.solve(block)
-        outer.solve(block)
-        return _squared_norms(block)
+    def map(self, function: Callable[[Real], Float64], rows: Indices) -> Iterator[Float64]:
+        """Yield what the function makes of the columns at one block of rows after the other.
 
-    scores: Float64 = np.clip(np.concatenate(list(columns.map(score, rows))), 0.0, 1.0)
-    return scores
+        The function may write to its block.
+        """
+        values = self.kernel.columns(self.X[self.sample])
+
+        def computed(part: slice) -> Float64:
+            block = values(self.X[rows[part]], np.dtype(np.float64))
+            block *= self.weights
+            return function(block)
+
+        parts = slices(rows.size, _block_rows(self.sample.size))
+        return ordered_map(computed, parts, self.threads)
 
 
-def _ridge(square: Real, rank: int, alpha: float | None, unit: float) -> float:
-    """Return the ridge in use: alpha, or what the leading eigenvalues leave, in `rank` parts."""
-    smallest = _SMALLEST_RIDGE * (unit or 1.0)
-    if alpha is not None:
-        return max(alpha, smallest)
-    # Several threads are slower on a matrix of this size, and far slower on a busy machine.
-    with blas_threads(1):
-        eigenvalues = interruptible(lambda: np.linalg.eigvalsh(square))
-    tail = float(eigenvalues[: max(eigenvalues.size - rank, 0)].sum())
-    return max(tail / rank, smallest)
+def precise_diagonal(kernel: Kernel, X: Rows) -> Vector:
+    """Return all k(x_i, x_i) in float64, even where the rows are float32."""
+    blocks = slices(X.shape[0], _block_rows(X.shape[1]))
+    parts = [kernel.diagonal(X[part].astype(np.float64, copy=False)) for part in blocks]
+    diagonal: Vector = np.concatenate(parts)
+    return diagonal
 
 
 def _prefix_lengths(count: int, most: int) -> list[int]:
@@ -261,6 +268,11 @@ def _rank(size: int, most: int) -> int:
     return min(math.ceil(size / (4.0 * _oversampling(size))), max(most // 8, 1))
 
 
-def _squared_norms(block: Real) -> Float64:
-    norms: Float64 = np.einsum("ij,ij->i", block, block)
+def _squared_norms(block: Real) -> Vector:
+    norms: Vector = np.einsum("ij,ij->i", block, block)
     return norms
+
+
+def _block_rows(columns: int) -> int:
+    """Return how many rows a block of kernel values may have; they are computed in float64."""
+    return min(max(_BLOCK_BYTES // (8 * columns), 1), _MOST_BLOCK_ROWS)

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 
+from powersketch.arrays import Float64
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.kernels.series.infinite import InfiniteSeries
-from powersketch.kernels.series.power_series import UNIT, product_of_powers
+from powersketch.kernels.series.power_series import UNIT, InfiniteSeries, product_of_powers
 from powersketch.parameters import checked_integer, checked_positive
-
-__all__ = ["callable_series"]
 
 Function: TypeAlias = Callable[[Any], Any]
 
@@ -59,41 +57,33 @@ class ContourSeries(InfiniteSeries):
     radius: float
     circle: float
     noise: float
-    table: NDArray[np.float64]
+    table: Float64
 
     closed = True
 
     def __repr__(self) -> str:
         return f"callable_series({_name(self.function)}, radius={self.radius!r})"
 
-    def coefficient_error(self, degree: int) -> NDArray[np.float64]:
-        r"""Return the errors of :math:`C_l R^l` for :math:`l \le q`, R being the radius.
+    def coefficient_error(self, degree: int) -> Float64:
+        """Return the absolute errors of C_l R^l up to a degree, R being the radius.
 
-        Parameters
-        ----------
-        degree : int
-            The last index q, at least 0.
-
-        Returns
-        -------
-        ndarray of shape (degree + 1,)
-            Absolute errors; the value at R is what to compare them with.
+        The value at R is what to compare them with.
         """
         degree = checked_integer("degree", degree, lowest=0)
         return self.noise * _powers(self.radius / self.circle, degree + 1)
 
-    def _coefficients(self, degree: int) -> NDArray[np.float64]:
+    def _coefficients(self, degree: int) -> Float64:
         return product_of_powers(self._scaled_coefficients(degree), 1.0 / self.radius)
 
-    def _terms(self, degree: int, t: float) -> NDArray[np.float64]:
+    def _terms(self, degree: int, t: float) -> Float64:
         return product_of_powers(self._scaled_coefficients(degree), t / self.radius)
 
-    def _lower_terms(self, degree: int, t: float) -> NDArray[np.float64]:
+    def _lower_terms(self, degree: int, t: float) -> Float64:
         lower = self._scaled_coefficients(degree) - self.coefficient_error(degree)
         terms = product_of_powers(np.maximum(lower, 0.0), t / self.radius)
         return terms * (1.0 - (np.arange(degree + 1) + 4) * UNIT)
 
-    def _scaled_coefficients(self, degree: int) -> NDArray[np.float64]:
+    def _scaled_coefficients(self, degree: int) -> Float64:
         if degree > _LAST_DEGREE and self.circle < self.radius:
             raise InputError(
                 f"degree={degree} is out of range; the coefficients of {self} are known up to "
@@ -105,7 +95,7 @@ class ContourSeries(InfiniteSeries):
         scaled[: kept.size] = kept
         return scaled
 
-    def _value(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _value(self, t: Float64) -> Float64:
         return values_of(self.function, t)
 
     def _upper_value(self, t: float) -> float:
@@ -173,7 +163,7 @@ def callable_series(function: Function, radius: float = 1.0) -> ContourSeries:
     )
 
 
-def values_of(function: Function, t: NDArray[np.float64]) -> NDArray[np.float64]:
+def values_of(function: Function, t: Float64) -> Float64:
     """Return the values of a callable at real arguments, or say what is wrong with them."""
     values = _called(function, t)
     if values.dtype.kind not in "biuf":
@@ -205,7 +195,7 @@ def _largest_value(function: Function, radius: float) -> float:
 
 def _consistent_coefficients(
     function: Function, radius: float, factors: tuple[float, float], points: int, size: float
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Float64, float]:
     """Return C_l radius^l and the noise in C_l circle^l, if another circle agrees."""
     (first, noise), (second, other_noise) = (
         _fourier_coefficients(function, radius * factor, points) for factor in factors
@@ -244,7 +234,7 @@ def _fourier_coefficients(
     return coefficients[: _LAST_DEGREE + 1], max(roundings, 4.0 * float(surplus))
 
 
-def _root_mean_square(sizes: NDArray[np.float64]) -> float:
+def _root_mean_square(sizes: Float64) -> float:
     largest = float(sizes.max())
     if largest == 0.0:
         return 0.0
@@ -252,9 +242,7 @@ def _root_mean_square(sizes: NDArray[np.float64]) -> float:
         return largest * math.sqrt(np.mean((sizes / largest) ** 2))
 
 
-def _check_real_arguments(
-    function: Function, radius: float, scaled: NDArray[np.float64], size: float
-) -> None:
+def _check_real_arguments(function: Function, radius: float, scaled: Float64, size: float) -> None:
     arguments = np.array([-0.5, 0.5])
     sums = np.polynomial.polynomial.polyval(arguments, scaled)
     if (np.abs(sums - values_of(function, radius * arguments)) > 10 * _LARGEST_NOISE * size).any():
@@ -264,9 +252,9 @@ def _check_real_arguments(
 def _non_negative(
     function: Function,
     radius: float,
-    scaled: NDArray[np.float64],
-    errors: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    scaled: Float64,
+    errors: Float64,
+) -> Float64:
     """Return the coefficients without what is below their error; refuse negative ones."""
     negative = scaled < -errors
     if negative.any():
@@ -280,12 +268,12 @@ def _non_negative(
     return np.where(scaled > errors, scaled, 0.0)
 
 
-def _errors(factor: float) -> NDArray[np.float64]:
+def _errors(factor: float) -> Float64:
     """Return what one on the circle of this multiple of the radius is on that of the radius."""
     return _powers(1.0 / factor, _LAST_DEGREE + 1)
 
 
-def _powers(base: float, size: int) -> NDArray[np.float64]:
+def _powers(base: float, size: int) -> Float64:
     with np.errstate(under="ignore"):
         return np.power(base, np.arange(size, dtype=np.float64))
 

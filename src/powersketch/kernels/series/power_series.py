@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powersketch.arrays import Float64
 from powersketch.exceptions import InputError
-from powersketch.parameters import (
-    checked_integer,
-    checked_positive,
-)
-
-__all__ = ["PowerSeries"]
+from powersketch.parameters import checked_integer, checked_positive
 
 UNIT = 2.0**-53  # the largest relative error of one rounding
 TINY = float(np.finfo(np.float64).tiny)
@@ -23,6 +20,10 @@ TINY = float(np.finfo(np.float64).tiny)
 _TOLERANCE = 64 * float(np.finfo(np.float64).eps)
 _FIRST_GUESS = 64
 _EXPONENT_LIMIT = 10_000  # beyond it every double is zero or infinite
+
+# The rate of decay is that of the last range of degrees, unless it still grows.
+_RANGES = ((128, 256), (256, 512), (512, 1024))
+_SMALL_CHANGE = 0.05
 
 
 class PowerSeries(ABC):
@@ -42,7 +43,7 @@ class PowerSeries(ABC):
     radius: float
     closed: bool
 
-    def coefficients(self, degree: int) -> NDArray[np.float64]:
+    def coefficients(self, degree: int) -> Float64:
         r"""Return :math:`C_0, \dots, C_q`.
 
         Parameters
@@ -57,7 +58,7 @@ class PowerSeries(ABC):
         """
         return self._coefficients(checked_integer("degree", degree, lowest=0)).copy()
 
-    def terms(self, degree: int, t: float) -> NDArray[np.float64]:
+    def terms(self, degree: int, t: float) -> Float64:
         r"""Return :math:`C_0, C_1 t, \dots, C_q t^q`, also where a factor is beyond float64.
 
         Parameters
@@ -87,7 +88,7 @@ class PowerSeries(ABC):
             )
         return terms.copy()
 
-    def value(self, t: ArrayLike) -> NDArray[np.float64]:
+    def value(self, t: ArrayLike) -> Float64:
         r"""Return :math:`\kappa(t)` for every t.
 
         Parameters
@@ -209,19 +210,19 @@ class PowerSeries(ABC):
         return bool(self._inside(np.asarray(t, dtype=np.float64), tolerance).all())
 
     @abstractmethod
-    def _coefficients(self, degree: int) -> NDArray[np.float64]:
+    def _coefficients(self, degree: int) -> Float64:
         """Return C_0, ..., C_degree, which the caller does not change."""
 
-    def _terms(self, degree: int, t: float) -> NDArray[np.float64]:
+    def _terms(self, degree: int, t: float) -> Float64:
         """Return all C_l t^l, which the caller does not change, infinite beyond float64."""
         return product_of_powers(self._coefficients(degree), t)
 
     @abstractmethod
-    def _value(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _value(self, t: Float64) -> Float64:
         """Return kappa(t) in the disk of convergence."""
 
     @abstractmethod
-    def _tail_bounds(self, degree: int, t: float) -> NDArray[np.float64]:
+    def _tail_bounds(self, degree: int, t: float) -> Float64:
         """Return bounds of the tails after degree 0, ..., degree, none above the one before."""
 
     @abstractmethod
@@ -233,7 +234,7 @@ class PowerSeries(ABC):
         self._check_inside(np.array(t))
         return min(t, self.radius)
 
-    def _check_inside(self, t: NDArray[np.float64]) -> None:
+    def _check_inside(self, t: Float64) -> None:
         inside = self._inside(t, _TOLERANCE)
         if not inside.all():
             relation = "at most" if self.closed else "less than"
@@ -242,51 +243,77 @@ class PowerSeries(ABC):
                 f"must be {relation} the radius {self.radius:.6g}: scale the data down."
             )
 
-    def _inside(self, t: NDArray[np.float64], tolerance: float) -> NDArray[np.bool_]:
+    def _inside(self, t: Float64, tolerance: float) -> NDArray[np.bool_]:
         if self.closed:
             return np.abs(t) <= self.radius * (1.0 + tolerance)
         return np.abs(t) < self.radius
 
 
-class RescaledSeries(PowerSeries):
-    r"""The series :math:`\kappa(\gamma t)` in powers of t.
+class InfiniteSeries(PowerSeries):
+    """A series of which bounds of the coefficients and of the values are known."""
 
-    Parameters
-    ----------
-    series : PowerSeries
-        :math:`\kappa`.
-    gamma : float
-        Positive.
-    """
+    @abstractmethod
+    def _lower_terms(self, degree: int, t: float) -> Float64:
+        """Return C_l t^l with C_l rounded down and at most l + 1 roundings of the product."""
 
-    def __init__(self, series: PowerSeries, gamma: float) -> None:
-        self.radius, self.closed = series.radius / gamma, series.closed
-        self._series, self._gamma = series, gamma
+    @abstractmethod
+    def _upper_value(self, t: float) -> float:
+        """Return what the exact kappa(t) is at most, for t > 0."""
 
-    def __repr__(self) -> str:
-        return f"{self._series} of {self._gamma:g} t"
+    def _analytic_bounds(self, degree: int, t: float) -> Float64:
+        """Return bounds of the tails after degree 0, ..., degree that need no subtraction."""
+        return np.full(degree + 1, np.inf)
 
-    def _coefficients(self, degree: int) -> NDArray[np.float64]:
-        return product_of_powers(self._series._coefficients(degree), self._gamma)
+    def _tail_bounds(self, degree: int, t: float) -> Float64:
+        if t == 0.0:
+            return np.zeros(degree + 1)
+        bounds = np.minimum(self._remainders(degree, t), self._analytic_bounds(degree, t))
+        outer = self._outer_argument()
+        if t < outer < math.inf:
+            bounds = np.minimum(bounds, self._bounds_from(outer, degree, t))
+        # What bounds the tail after one degree bounds that after the next, which has fewer terms.
+        return np.minimum.accumulate(bounds)
 
-    def _terms(self, degree: int, t: float) -> NDArray[np.float64]:
-        return self._series._terms(degree, self._inner(t))
+    def _remainders(self, degree: int, t: float) -> Float64:
+        """Subtract the partial sums from the value, both rounded to the safe side."""
+        counts = np.arange(degree + 1)
+        terms = self._lower_terms(degree, t)
+        # Below the normal numbers a rounding has no bounded relative error.
+        terms[terms < TINY] = 0.0
+        # Powers, products and sums: at most 2 l + 2 roundings on the way to the partial sum l.
+        partial_sums = np.cumsum(terms) * (1.0 - (2 * counts + 4) * UNIT)
+        return np.maximum(self._upper_value(t) - partial_sums, 0.0) * (1.0 + 4 * UNIT)
 
-    def _value(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        radius = self._series.radius
-        return self._series._value(np.clip(self._gamma * t, -radius, radius))
+    def _outer_argument(self) -> float:
+        """Return the largest argument of which the value is known, infinity if there is none."""
+        return self.radius if self.closed else math.inf
 
-    def _tail_bounds(self, degree: int, t: float) -> NDArray[np.float64]:
-        return self._series._tail_bounds(degree, self._inner(t))
+    def _bounds_from(self, outer: float, degree: int, t: float) -> Float64:
+        """Use that t^l is at most (t / outer)^(q + 1) outer^l for all l > q."""
+        ratios = np.full(degree + 1, t / outer * (1.0 + 4 * UNIT))
+        with np.errstate(under="ignore"):
+            powers = np.maximum(np.cumprod(ratios), TINY)
+            return np.maximum(powers * self._remainders(degree, outer), TINY)
 
     def _rate(self, t: float) -> float:
-        return self._series._rate(self._inner(t))
+        early, middle, late = (self._slope(t, *ends) for ends in _RANGES)
+        # The slope of a power settles; that of anything faster changes more and more.
+        settles = late - middle <= max(_SMALL_CHANGE, middle - early)
+        return late if settles else math.inf
 
-    def _inner(self, t: float) -> float:
-        return min(self._gamma * t, self._series.radius)
+    def _slope(self, t: float, start: int, stop: int) -> float:
+        """Fit the slope of -log(C_l t^l) over log(l + 1) for start <= l < stop."""
+        terms = self._terms(stop - 1, t)[start:]
+        present = terms >= TINY
+        if np.count_nonzero(present) < (stop - start) // 4:
+            return math.inf
+        abscissae = np.log(np.arange(start, stop)[present] + 1.0)
+        abscissae -= abscissae.mean()
+        ordinates = np.log(terms[present])
+        return -float((abscissae * ordinates).sum() / (abscissae * abscissae).sum())
 
 
-def product_of_powers(coefficients: NDArray[np.float64], t: float) -> NDArray[np.float64]:
+def product_of_powers(coefficients: Float64, t: float) -> Float64:
     """Return all C_l t^l, zero or infinite only where the product is beyond float64.
 
     The relative error is at most l + 1 roundings unless the product is below the normal numbers.
@@ -302,3 +329,8 @@ def product_of_powers(coefficients: NDArray[np.float64], t: float) -> NDArray[np
     total = np.clip(power_exponents + exponents, -_EXPONENT_LIMIT, _EXPONENT_LIMIT)
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(mantissas * powers, total.astype(np.int32))
+
+
+def wide_decimals() -> decimal.Context:
+    """Return numbers of 50 digits and any size: rounding to float64 is the only error left."""
+    return decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)

@@ -1,8 +1,9 @@
-"""Gamma from the data: by the variance of the entries, or by the median distance of rows."""
+"""Parameters as scikit-learn reads and writes them, and gamma from the data."""
 
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
 
-from powersketch.kernels import DotProduct, Gaussian, Kernel, Polynomial, resolved_gamma
-from tests.kernels.kernel_cases import each_dtype, points
+from powersketch import LeverageNystroem
+from powersketch.kernels import DotProduct, Gaussian, Kernel, Polynomial, as_kernel, resolved_gamma
+from tests.kernels.kernel_cases import KERNELS, each_dtype, each_kernel, points
 
 each_rule = pytest.mark.parametrize("rule", ["scale", "median"])
 each_layout = pytest.mark.parametrize(
@@ -67,7 +72,7 @@ class TestRules:
         number = resolved_gamma(rule, X)
         assert type(resolved) is type(kernel)
         assert resolved.get_params() == kernel.get_params() | {"gamma": number}
-        assert resolved.resolve(X) is resolved
+        assert repr(resolved.resolve(X)) == repr(resolved)
         for values in (
             lambda: kernel(X),
             lambda: kernel.product(X, X[:, 0]),
@@ -108,3 +113,83 @@ class TestMedian:
 def test_other_rules_are_refused(kernel: type[Gaussian | Polynomial | DotProduct]) -> None:
     with pytest.raises(ValueError, match="gamma='auto' is unknown; use one of 'scale', 'median'"):
         kernel(gamma="auto")
+
+
+class ExactRidge(RegressorMixin, BaseEstimator):
+    """Kernel ridge regression with a kernel as a parameter."""
+
+    def __init__(self, kernel: Kernel | str = "gaussian", alpha: float = 1e-3) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+
+    def fit(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> ExactRidge:
+        self.kernel_ = as_kernel(self.kernel, X)
+        self.ridge_ = KernelRidge(alpha=self.alpha, kernel="precomputed").fit(self.kernel_(X), y)
+        self.X_ = X
+        return self
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        predictions: NDArray[np.float64] = self.ridge_.predict(self.kernel_(X, self.X_))
+        return predictions
+
+
+class TestParameters:
+    @each_kernel
+    def test_clones_are_equal_and_independent(self, kernel: Kernel) -> None:
+        twin = clone(kernel)
+        assert twin is not kernel
+        assert repr(twin) == repr(kernel)
+        np.testing.assert_array_equal(twin(points(5)), kernel(points(5)))
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(kernel))(points(5)), twin(points(5))
+        )
+
+    @each_kernel
+    def test_set_to_what_they_are(self, kernel: Kernel) -> None:
+        twin = clone(kernel)
+        before = repr(twin)
+        assert twin.set_params(**kernel.get_params()) is twin
+        assert repr(twin) == before
+
+    def test_in_place_with_all_that_follows(self) -> None:
+        kernel = DotProduct("exp")
+        kernel.set_params(series=[0.0, 3.0], gamma=2)
+        assert kernel.get_params() == {"series": [0.0, 3.0], "gamma": 2.0}
+        np.testing.assert_array_equal(kernel([[1.0]], [[5.0]]), [[30.0]])
+
+    @pytest.mark.parametrize(
+        "wrong", [{"degree": 3, "gamma": -1.0}, {"degree": 3, "order": 1}, {"gamma": "auto"}]
+    )
+    def test_nothing_changes_if_one_is_refused(self, wrong: dict[str, Any]) -> None:
+        kernel = Polynomial(degree=2, coef0=1.0)
+        with pytest.raises(ValueError, match=r"out of range|has no order|gamma='auto' is unknown"):
+            kernel.set_params(**wrong)
+        assert kernel == Polynomial(degree=2, coef0=1.0)
+
+    def test_names_of_parameters(self) -> None:
+        for kernel in KERNELS:
+            assert all(f"{name}=" in repr(kernel) for name in kernel.get_params(deep=False))
+
+    def test_what_is_fitted_does_not_change(self) -> None:
+        X = points(20)
+        nystroem = LeverageNystroem(Gaussian(), n_components=5, random_state=0).fit(X)
+        before = nystroem.transform(X)
+        nystroem.set_params(kernel__gamma=3.0)
+        np.testing.assert_array_equal(nystroem.transform(X), before)
+        assert nystroem.kernel_ == Gaussian()
+
+    def test_searched_over_inside_an_estimator(self) -> None:
+        X = np.random.default_rng(0).uniform(-1.0, 1.0, (80, 2))
+        y = np.sin(4.0 * X[:, 0])
+        grid = {"kernel__gamma": [1e-4, 2.0, "median", 1e4]}
+        search = GridSearchCV(ExactRidge(Gaussian()), grid, cv=3).fit(X, y)
+        assert search.best_params_["kernel__gamma"] in (2.0, "median")
+        assert search.best_score_ > 0.9
+        # The kernel that was given is left as it is.
+        assert search.estimator.kernel == Gaussian()
+
+    def test_searched_over_whole_kernels(self) -> None:
+        X = np.random.default_rng(0).standard_normal((60, 3))
+        kernels = ["linear", Polynomial(degree=2, coef0=1.0)]
+        search = GridSearchCV(ExactRidge(), {"kernel": kernels}, cv=3).fit(X, X[:, 0] * X[:, 1])
+        assert search.best_params_["kernel"] == kernels[1]

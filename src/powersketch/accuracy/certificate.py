@@ -3,43 +3,48 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from powersketch.accuracy.certificate_plot import plot_pairs
-from powersketch.accuracy.data_rows import (
+from powersketch.accuracy.pairs import ExactPairs, IndependentPairs, Interval, PairErrors
+from powersketch.accuracy.rows import (
+    FEWEST_SAMPLE_ROWS,
     DataRows,
     FittedMap,
-    Float64,
+    RowSample,
+    checked_confidence,
     checked_map,
-    kernel_diagonal,
+    sample_rows,
 )
-from powersketch.accuracy.entrywise import EntrywiseError, entrywise_error
-from powersketch.accuracy.independent_pairs import IndependentPairs
-from powersketch.accuracy.intervals import Interval, checked_confidence
-from powersketch.accuracy.sampled_pairs import PairErrors, RowSample, row_sample, sample_rows
-from powersketch.accuracy.spectral import SpectralError, check_alpha_is_felt, spectral_error
+from powersketch.accuracy.spectral import (
+    PRODUCTS,
+    SpectralError,
+    check_alpha_above_rounding,
+    spectral_error,
+)
+from powersketch.arrays import Vector
+from powersketch.docstrings import documented
 from powersketch.execution import thread_count
 from powersketch.parameters import checked_integer, checked_positive, refuse_unless_default
 from powersketch.random_streams import RandomStreams, seed_from
 
-_FEWEST_PRODUCTS, _PRODUCTS = 2, 32
+_FEWEST_PRODUCTS = 2
 # Smaller errors of a diagonal are those of rounding, which differ from machine to machine.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What was measured of a feature map's error, made by :func:`certify`.
+    """What was measured of a feature map's error, returned by :func:`certify`.
 
     Parameters
     ----------
     frobenius : Interval
         ‖Z Zᵀ − K‖ / ‖K‖ in Frobenius norms over pairs of different rows.
     diagonal : Interval
-        The same over the diagonals: ‖z(x)‖² against k(x, x). Zero but for rounding errors where a
+        The same over the diagonals: ‖z(x)‖² against k(x, x). Zero up to rounding errors where a
         map keeps norms.
     whole : Interval
         The same over all entries.
@@ -77,8 +82,8 @@ class Certificate:
     for_new_rows: bool
     covers: str
     seed: int
-    exact: Float64
-    approximate: Float64
+    exact: Vector
+    approximate: Vector
 
     @property
     def bound(self) -> float:
@@ -94,19 +99,8 @@ class Certificate:
 
         Infinite bounds become None.
         """
-        figures = {
-            "frobenius": self.frobenius.to_dict(),
-            "diagonal": self.diagonal.to_dict(),
-            "whole": self.whole.to_dict(),
-            "entrywise": self.entrywise.to_dict(),
-            "spectral": self.spectral.to_dict() if self.spectral else None,
-            "confidence": self.confidence,
-            "rows": self.rows,
-            "measured_rows": self.measured_rows,
-            "for_new_rows": self.for_new_rows,
-            "covers": self.covers,
-            "seed": self.seed,
-        }
+        figures = asdict(self)
+        del figures["exact"], figures["approximate"]
         finite: dict[str, Any] = _without_infinities(figures)
         return finite
 
@@ -127,7 +121,7 @@ class Certificate:
         title = f"relative error {self.frobenius}"
         if self.spectral is not None:
             title += f"\nspectral eps {self.spectral.eps}"
-        return plot_pairs(self.exact, self.approximate, error, title, ax)
+        return _draw_pairs(self.exact, self.approximate, error, title, ax)
 
     def __repr__(self) -> str:
         largest = f"{self.entrywise.largest:.3g}"
@@ -154,13 +148,37 @@ class Certificate:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class EntrywiseError:
+    """Errors |⟨z(x), z(y)⟩ − k(x, y)| of pairs of different rows.
+
+    Parameters
+    ----------
+    root_mean_square : Interval
+        Of all pairs, relative to `unit`.
+    largest : float
+        The largest error of the pairs that were measured, relative to `unit`.
+    exceeding_share : float
+        At most this share of all pairs has a larger error; 0 where all pairs were measured. No
+        sample can bound the largest error of all pairs.
+    unit : float
+        The root mean square of k(x, x).
+    """
+
+    root_mean_square: Interval
+    largest: float
+    exceeding_share: float
+    unit: float
+
+
+@documented
 def certify(
     sketch: Any,
     X: Any,
     *,
     alpha: float | None = None,
     confidence: float = 0.99,
-    products: int = _PRODUCTS,
+    products: int = PRODUCTS,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Certificate:
@@ -184,8 +202,7 @@ def certify(
         Number of Lanczos steps, at least 2, for alpha only; more give narrower spectral intervals.
     random_state : int, RandomState instance or None, default=None
         An int chooses the same rows every time.
-    n_jobs : int or None, default=None
-        Number of threads for the exact kernel, with scikit-learn's meaning.
+    %(n_jobs)s
 
     Returns
     -------
@@ -219,18 +236,15 @@ def certify(
     if alpha is not None:
         alpha = checked_positive("alpha", alpha, remedy="pass None to leave that part out")
     else:
-        refuse_unless_default("products", products, _PRODUCTS, "without alpha")
+        refuse_unless_default("products", products, PRODUCTS, "without alpha")
     thread_count(n_jobs)
     rows = DataRows.of(X, fewest=2)
     seed = seed_from(random_state)
     streams = RandomStreams(seed, "certificate")
-    diagonal = kernel_diagonal(fitted.kernel_, rows)
-    if alpha is not None:
-        check_alpha_is_felt(alpha, diagonal)
-    components = rows.take(np.zeros(1, dtype=np.int64)).features(fitted).shape[1]
-    sample = row_sample(fitted, rows, streams, sample_rows(components))
+    diagonal = rows.kernel_diagonal(fitted.kernel_)
     spectral = None
     if alpha is not None:
+        check_alpha_above_rounding(alpha, diagonal)
         spectral = spectral_error(
             fitted,
             rows,
@@ -240,35 +254,41 @@ def certify(
             products=products,
             n_jobs=n_jobs,
         )
-    errors = PairErrors.measure(fitted, sample, n_jobs)
-    return certificate_from(errors, fitted, rows, streams, confidence=confidence, spectral=spectral)
+    size = rows.count
+    if size > FEWEST_SAMPLE_ROWS:
+        size = sample_rows(rows.feature_count(fitted))
+    sample = RowSample.draw(fitted, rows, diagonal, streams, size)
+    errors = PairErrors.measure(fitted, ExactPairs.of(fitted.kernel_, sample, n_jobs))
+    return certificate_from(
+        errors, fitted, rows, diagonal, streams, confidence=confidence, spectral=spectral
+    )
 
 
 def certificate_from(
     errors: PairErrors,
     sketch: FittedMap,
     rows: DataRows,
+    diagonal: Vector,
     streams: RandomStreams,
     *,
     confidence: float,
     spectral: SpectralError | None = None,
     reason: str = "",
 ) -> Certificate:
-    """Return the certificate for these rows from the errors of a sample of them.
+    """Return the certificate for these rows, with this diagonal, from the errors of a sample.
 
     The reason is why further rows are not covered, where they were asked for.
     """
-    sample = errors.sample
+    sample = errors.exact.sample
     if sample.rows.count == rows.count:
         pairs = IndependentPairs.among(errors, streams)
     else:
         pairs = IndependentPairs.measure(sketch, rows, streams)
-    diagonal = kernel_diagonal(sketch.kernel_, rows)
     return Certificate(
         frobenius=errors.frobenius(confidence),
         diagonal=errors.of_diagonal(confidence),
         whole=errors.whole(confidence),
-        entrywise=entrywise_error(errors, pairs, diagonal, confidence),
+        entrywise=_entrywise_error(errors, pairs, diagonal, confidence),
         spectral=spectral,
         confidence=confidence,
         rows=rows.count,
@@ -279,6 +299,20 @@ def certificate_from(
         exact=pairs.exact,
         approximate=pairs.approximate,
     )
+
+
+def _entrywise_error(
+    errors: PairErrors, pairs: IndependentPairs, diagonal: Vector, confidence: float
+) -> EntrywiseError:
+    """Return the errors of single entries: of all pairs, or what a sample tells about them."""
+    scale = float(diagonal.max()) or 1.0
+    unit = scale * math.sqrt(float(np.mean((diagonal / scale) ** 2))) or 1.0
+    error = errors.root_mean_square(confidence)
+    relative = Interval(error.value / unit, error.low / unit, error.high / unit)
+    if errors.exact.sample.complete:
+        return EntrywiseError(relative, errors.largest() / unit, 0.0, unit)
+    share = pairs.exceeding_share(confidence)
+    return EntrywiseError(relative, pairs.largest_error() / unit, share, unit)
 
 
 def _covered(count: int, sample: RowSample, reason: str) -> str:
@@ -295,3 +329,30 @@ def _without_infinities(figure: Any) -> Any:
     if isinstance(figure, dict):
         return {name: _without_infinities(value) for name, value in figure.items()}
     return None if isinstance(figure, float) and not math.isfinite(figure) else figure
+
+
+def _draw_pairs(exact: Vector, approximate: Vector, error: float, title: str, ax: Any) -> Any:
+    """Draw pairs, the diagonal and a band of twice the error; return the axes."""
+    if ax is None:
+        ax = _new_axes()
+    ends = np.array([exact.min(), exact.max()])
+    ax.fill_between(
+        ends, ends - 2 * error, ends + 2 * error, alpha=0.25, label="± 2 root mean square errors"
+    )
+    ax.plot(ends, ends, linewidth=1.0, label="exact")
+    ax.plot(exact, approximate, ".", markersize=2.0, alpha=0.5, label="pairs of rows")
+    ax.set_xlabel("k(x, y)")
+    ax.set_ylabel("⟨z(x), z(y)⟩")
+    ax.set_title(title)
+    ax.legend()
+    return ax
+
+
+def _new_axes() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "plot needs matplotlib, which is not installed: pip install powersketch[plot]."
+        ) from error
+    return Figure(figsize=(5.0, 4.0), layout="constrained").subplots()

@@ -1,4 +1,4 @@
-"""Maps that are fitted to be measured: their sizes, and the rows that they see."""
+"""Rows and samples of them, and maps of any size that are fitted to some of the rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import RBFSampler
 
 from powersketch import GaussianSketch, LeverageNystroem, NeuralTangentSketch
-from powersketch.accuracy import certify, required_components
-from powersketch.accuracy.data_rows import DataRows
-from powersketch.accuracy.trial_maps import TrialMaps, divided
+from powersketch.accuracy import required_components
+from powersketch.accuracy.rows import (
+    SAMPLE_ROWS,
+    DataRows,
+    MapFamily,
+    checked_confidence,
+    row_probabilities,
+    sample_rows,
+)
 from powersketch.kernels import Gaussian, Polynomial
 from powersketch.random_streams import RandomStreams
-from tests.accuracy.small_maps import random_rows
+from tests.accuracy.small_maps import Stretched, drawn_sample, random_rows
 
 X = random_rows("equal", 300, 6, 0) / 3.0
 BY_LAYERS = NeuralTangentSketch(2, bias_variance=100.0)
@@ -41,6 +47,72 @@ class Memorising(BaseEstimator):  # type: ignore[misc]
         return features
 
 
+class TestRowProbabilities:
+    def test_add_up_to_the_size_wanted(self) -> None:
+        sizes = np.random.default_rng(0).pareto(0.7, 1000)
+        for count in (1, 10, 100, 999):
+            probabilities = row_probabilities([np.ones(1000), sizes], count)
+            assert probabilities.sum() == pytest.approx(count)
+            assert probabilities.min() > 0.0
+            assert probabilities.max() <= 1.0
+
+    def test_outstanding_rows_are_certain(self) -> None:
+        sizes = np.ones(1000)
+        sizes[[3, 77]] = 1e6
+        probabilities = row_probabilities([np.ones(1000), sizes], 50)
+        assert list(np.flatnonzero(probabilities == 1.0)) == [3, 77]
+        assert len(np.unique(np.delete(probabilities, [3, 77]))) == 1
+
+    def test_equal_sizes_give_equal_probabilities(self) -> None:
+        assert row_probabilities([np.ones(8), np.full(8, 1e300)], 2) == pytest.approx(
+            np.full(8, 0.25)
+        )
+
+    def test_sizes_of_zero_are_left_to_the_others(self) -> None:
+        probabilities = row_probabilities([np.ones(8), np.zeros(8)], 2)
+        assert probabilities == pytest.approx(np.full(8, 0.25))
+
+
+class TestRowSample:
+    def test_few_rows_are_all_taken(self) -> None:
+        rows = DataRows.of(random_rows("equal", 30, 4, 0))
+        sample = drawn_sample(Stretched(), rows, RandomStreams(0), 30)
+        assert sample.complete
+        assert sample.rows is rows
+
+    def test_expected_number_of_rows(self) -> None:
+        rows = DataRows.of(random_rows("heavy", 800, 4, 0))
+        counts = [
+            drawn_sample(Stretched(), rows, RandomStreams(s), 100).rows.count for s in range(20)
+        ]
+        # Each has a standard deviation of at most 10, their mean one of 2.3.
+        assert 88 < np.mean(counts) < 112
+
+    def test_same_seed_same_rows(self) -> None:
+        rows = DataRows.of(random_rows("equal", 300, 4, 0))
+        one, two = (drawn_sample(Stretched(), rows, RandomStreams(5), 100) for _ in range(2))
+        assert np.array_equal(one.rows.matrix, two.rows.matrix)
+        assert not one.complete
+
+    def test_row_with_a_large_error_is_certain_to_be_taken(self) -> None:
+        """Its error shows in a first look at all rows; its k(x, x) is like the others'."""
+
+        class WrongForOne(Stretched):
+            def transform(self, X: Any) -> Any:
+                return super().transform(X) * np.where(X[:, :1] == X[:, :1].round(), 50.0, 1.0)
+
+        X = random_rows("equal", 600, 4, 0)
+        X[17, 0] = 1.0
+        rows, sketch = DataRows.of(X), WrongForOne(1.0, Gaussian(0.01))
+        for seed in range(10):
+            assert 1.0 in drawn_sample(sketch, rows, RandomStreams(seed), 60).rows.matrix[:, 0]
+
+    def test_many_components_leave_room_for_fewer_rows(self) -> None:
+        assert sample_rows(100) == SAMPLE_ROWS
+        assert sample_rows(2**16) == 1024
+        assert sample_rows(2**30) == 256
+
+
 class TestSizes:
     @pytest.mark.parametrize(
         ("sketch", "sizes"),
@@ -54,9 +126,9 @@ class TestSizes:
         ],
     )
     def test_allowed_ones(self, sketch: Any, sizes: tuple[int, int]) -> None:
-        maps = TrialMaps(sketch, DataRows.of(X), 0)
-        assert maps.sizes == sizes
-        assert maps.first_size == min(256, sizes[1])
+        family = MapFamily.of(sketch, DataRows.of(X), 0)
+        assert family.sizes == sizes
+        assert family.first_size == min(256, sizes[1])
 
     @pytest.mark.parametrize("alpha", [None, 10.0])
     @pytest.mark.parametrize(
@@ -75,44 +147,20 @@ class TestSizes:
             required_components(sketch, X, 0.5)
 
 
-class TestLandmarks:
-    @pytest.mark.parametrize("count", [2, 100])
-    @pytest.mark.parametrize("alpha", [None, 1.0])
-    def test_no_more_than_rows(self, count: int, alpha: float | None) -> None:
-        # More landmarks than rows would be warned of, and warnings are errors here.
-        sketch = LeverageNystroem(Gaussian(1.0))
-        required = required_components(sketch, X[:count], 0.1, alpha=alpha, random_state=0)
-        assert required.measured is not None
-        assert required.measured <= count
-        fitted = LeverageNystroem(Gaussian(1.0), n_components=required.measured, random_state=0)
-        certificate = certify(fitted.fit(X[:count]), X[:count], alpha=1.0)
-        assert certificate.spectral is not None
-        error = certificate.frobenius if alpha is None else certificate.spectral.eps
-        assert error.value <= 0.1
-
-    def test_error_is_that_of_new_rows(self) -> None:
-        rows, new = random_rows("equal", 600, 6, 0), random_rows("equal", 1000, 6, 1)
-        required = required_components(LeverageNystroem(), rows, 0.2, random_state=0)
-        assert required.measured is not None
-        assert "on rows that maps were not fitted to" in required.message
-        sketch = LeverageNystroem(n_components=required.measured, random_state=0)
-        assert certify(sketch.fit(rows), new).frobenius.value <= 0.2
-
-
 class TestDivision:
     @pytest.mark.parametrize(
         ("count", "measured"), [(400, 200), (401, 200), (5000, 2500), (9000, 3000)]
     )
     def test_every_row_has_one_use(self, count: int, measured: int) -> None:
         rows = DataRows.of(np.arange(count, dtype=float).reshape(-1, 1))
-        parts = divided(rows, RandomStreams(0, "test"))
+        parts = rows.divided(RandomStreams(0, "test"))
         assert [part.count for part in parts] == [measured, count - measured]
         together = np.concatenate([part.matrix[:, 0] for part in parts])
         np.testing.assert_array_equal(np.sort(together), np.arange(count))
 
     def test_few_rows_have_both(self) -> None:
         rows = DataRows.of(np.ones((399, 1)))
-        assert divided(rows, RandomStreams(0, "test")) == (rows, rows)
+        assert rows.divided(RandomStreams(0, "test")) == (rows, rows)
 
     def test_what_was_memorised_is_not_measured(self) -> None:
         rows = random_rows("equal", 400, 6, 0)
@@ -147,3 +195,25 @@ class TestOtherMaps:
     def test_one_without_a_kernel(self) -> None:
         with pytest.raises(TypeError, match="RBFSampler without the attribute kernel_"):
             required_components(RBFSampler(), X, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.0, ValueError, "above 0"),
+        (1.0, ValueError, "below 1"),
+        (7, ValueError, "below 1"),
+        (-0.5, ValueError, "above 0"),
+        (float("nan"), ValueError, "finite"),
+        (True, TypeError, "bool"),
+        ("0.9", TypeError, "str"),
+        (None, TypeError, "NoneType"),
+    ],
+)
+def test_bad_probabilities_are_refused(value: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        checked_confidence(value)
+
+
+def test_good_probabilities_become_floats() -> None:
+    assert checked_confidence(0.9) == 0.9

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from powersketch.kernels.series import NAMED_SERIES, arc_cosine_series, callable_series
+from powersketch.kernels.series import NAMED_SERIES, callable_series
+from tests.kernels.kernel_cases import arc_cosine_series
 
 
 class Case(NamedTuple):

@@ -1,4 +1,4 @@
-"""Ritz values, and bounds of the eigenvalues beyond them."""
+"""Ritz values, bounds of the eigenvalues beyond them, and bounds of resolvents."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from powersketch.accuracy.lanczos import (
+from powersketch.linalg.lanczos import (
     ExtremeEigenvalues,
+    ResolventBounds,
     extreme_eigenvalues,
     missing_share,
     ritz_values,
 )
+from tests.linalg.systems import positive_matrix
 
 
 def test_all_steps_give_all_eigenvalues() -> None:
@@ -37,6 +39,15 @@ def test_exhausted_space_gives_eigenvalues() -> None:
     bounds = extreme_eigenvalues(lambda v: values * v, start, 20, confidence=0.99, floor=0.0)
     assert bounds.low == bounds.smallest == pytest.approx(1.0)
     assert bounds.high == bounds.largest == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 300])
+def test_thirty_steps_give_the_largest_eigenvalue_to_a_percent(size: int) -> None:
+    A = positive_matrix(size, 20.0)
+    exact = np.linalg.eigvalsh(A)
+    values = ritz_values(lambda v: A @ v, np.random.default_rng(2).normal(size=size), 30)
+    assert exact[0] * (1 - 1e-12) <= values[0] <= 1.2 * exact[0]
+    assert 0.99 * exact[-1] <= values[-1] <= exact[-1] * (1 + 1e-12)
 
 
 def test_multiple_of_the_identity() -> None:
@@ -90,3 +101,28 @@ def test_missing_share_solves_the_bound() -> None:
 def test_inverse() -> None:
     found = ExtremeEigenvalues(0.5, 1.0, 4.0, 5.0).inverse()
     assert found == ExtremeEigenvalues(0.2, 0.25, 1.0, 2.0)
+
+
+class TestResolventBounds:
+    def test_bounds_of_every_vector(self) -> None:
+        """The two rules enclose the form after every step, and meet in the end."""
+        generator = np.random.default_rng(0)
+        values, V = generator.pareto(1.0, 60), generator.normal(size=(60, 5))
+        exact = np.sum(V * V * (values / (values + 0.3))[:, None], axis=0)
+        bounds = ResolventBounds(lambda W: values[:, None] * W, V, 0.3)
+        for _ in range(40):
+            bounds.step()
+            low, high = bounds.bounds()
+            assert np.all(low <= exact * (1 + 1e-9))
+            assert np.all(exact <= high * (1 + 1e-9))
+        assert low == pytest.approx(exact, rel=1e-6)
+        assert high == pytest.approx(exact, rel=1e-6)
+
+    def test_spaces_that_are_exhausted(self) -> None:
+        values = np.repeat([0.0, 2.0], 10)
+        bounds = ResolventBounds(lambda W: values[:, None] * W, np.ones((20, 1)), 1.0)
+        for _ in range(6):
+            bounds.step()
+        low, high = bounds.bounds()
+        assert low == pytest.approx([20 / 3])
+        assert high == pytest.approx([20 / 3])

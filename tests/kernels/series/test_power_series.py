@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from powersketch.kernels.dot_product import as_power_series
 from powersketch.kernels.series import (
     NAMED_SERIES,
     CoefficientSeries,
     PowerSeries,
-    arc_cosine_series,
-    as_power_series,
     callable_series,
     exponential_series,
-    neural_tangent_series,
 )
+from tests.kernels.kernel_cases import arc_cosine_series, neural_tangent_series
 
 SERIES: list[PowerSeries] = [
     *NAMED_SERIES.values(),
@@ -102,7 +101,7 @@ class TestEverySeries:
     def test_tail_bound_is_not_below_the_terms_that_follow(self, series: PowerSeries) -> None:
         for t in arguments(series):
             long = summed(series, 300, t)
-            for degree in (0, 1, 2, 3, 7, 8, 20, 50, 120, 299):
+            for degree in (0, 1, 2, 7, 50, 299):
                 following = long - summed(series, degree, t)
                 # Coefficients are rounded to nearest, so that their sum may be a little too large.
                 bound = Fraction(series.tail_bound(degree, t))
@@ -111,7 +110,7 @@ class TestEverySeries:
     @all_series
     def test_tail_bound_does_not_grow(self, series: PowerSeries) -> None:
         for t in arguments(series):
-            bounds = [series.tail_bound(degree, t) for degree in range(0, 200, 3)]
+            bounds = [series.tail_bound(degree, t) for degree in range(0, 200, 11)]
             assert bounds == sorted(bounds, reverse=True)
             assert bounds[-1] >= 0.0
 

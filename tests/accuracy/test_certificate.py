@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import math
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,16 +14,38 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 
-from powersketch import GaussianSketch
+from powersketch import GaussianSketch, LeverageNystroem
 from powersketch.accuracy import Certificate, certify, spectral
-from powersketch.kernels import Gaussian, Polynomial
-from tests.accuracy.small_maps import Projected, Stretched, random_rows, relative_error
+from powersketch.kernels import Gaussian, Kernel, Polynomial
+from tests.accuracy.small_maps import (
+    Projected,
+    Stretched,
+    all_entries,
+    random_rows,
+    relative_error,
+    spread_out,
+)
 
 X_SMALL = random_rows("equal", 80, 6, 0)
 X_LARGE = random_rows("equal", 2600, 6, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class WrongNorms:
+    """The exact map of ⟨x, y⟩ with one more feature of each row's own: only the diagonal is off."""
+
+    factor: float
+    kernel_: Kernel = field(default_factory=lambda: Polynomial(degree=1))
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        # Each row has a column of its own, found by its last entry, its number.
+        own = np.zeros((len(X), 1000))
+        own[np.arange(len(X)), np.round(X[:, -1]).astype(int)] = self.factor
+        return np.hstack((X, own))
 
 
 class TestFigures:
@@ -86,6 +109,49 @@ class TestFigures:
     def test_duplicates_and_one_column(self) -> None:
         certificate = certify(Stretched(1.1), np.repeat([[1.0], [2.0]], 50, axis=0))
         assert certificate.frobenius.value == pytest.approx(0.21)
+
+
+class TestDiagonal:
+    def test_wrong_diagonal_is_seen(self) -> None:
+        X = np.hstack((random_rows("equal", 60, 5, 0), np.arange(60.0)[:, np.newaxis] * 1.0))
+        certificate = certify(WrongNorms(20.0), X)
+        K = X @ X.T
+        assert certificate.frobenius.value < 1e-12
+        expected = 400.0 * np.sqrt(60) / np.linalg.norm(np.diag(K))
+        assert certificate.diagonal.value == pytest.approx(expected)
+        assert certificate.whole.value == pytest.approx(400 * np.sqrt(60) / np.linalg.norm(K))
+        assert certificate.bound == certificate.whole.high
+        assert certificate.whole.exact
+
+    def test_exact_diagonal_adds_nothing(self) -> None:
+        X = random_rows("equal", 200, 6, 0)
+        sketch = GaussianSketch(0.2, n_components=64, random_state=0).fit(X)
+        certificate = certify(sketch, X)
+        assert certificate.diagonal.value < 1e-14
+        assert certificate.whole.value == pytest.approx(all_entries(sketch, X))
+        assert certificate.bound == certificate.frobenius.high
+
+    def test_nystroem(self) -> None:
+        X = spread_out(200)
+        sketch = LeverageNystroem(Gaussian(0.5), n_components=100, random_state=0).fit(X)
+        certificate = certify(sketch, X)
+        assert certificate.whole.value == pytest.approx(all_entries(sketch, X))
+        assert certificate.whole.value > 0.5
+
+    def test_pairs_far_smaller_than_the_diagonal_are_not_lost(self) -> None:
+        """Their squares would underflow beside the diagonal, and any error would be none."""
+        X = np.eye(4) * 1e150
+        X[0, 1] = X[2, 3] = 1.0
+        certificate = certify(Projected(4, 0), X * 1e-50)
+        assert certificate.frobenius.value == pytest.approx(1.0)
+
+    def test_says_what_it_covers(self) -> None:
+        certificate = certify(Projected(6, 20), random_rows("equal", 80, 6, 0))
+        text = "all entries, the diagonal included, of the matrix of these 80 rows"
+        assert certificate.covers == text
+        assert repr(certificate).splitlines()[-1] == f"  covers {text}"
+        assert certificate.to_dict()["covers"] == text
+        assert set(certificate.to_dict()["whole"]) == {"value", "low", "high"}
 
 
 class TestInput:
@@ -169,6 +235,11 @@ class TestInput:
         with pytest.raises(TypeError, match="SimpleNamespace without the attribute kernel_"):
             certify(SimpleNamespace(transform=np.asarray), X_SMALL)
 
+    def test_kernel_that_is_none(self) -> None:
+        sketch = SimpleNamespace(transform=np.asarray, kernel_="rbf")
+        with pytest.raises(TypeError, match="SimpleNamespace without a kernel as kernel_"):
+            certify(sketch, X_SMALL)
+
     def test_something_else(self) -> None:
         with pytest.raises(TypeError, match="sketch is a str"):
             certify("gaussian", X_SMALL)
@@ -187,7 +258,7 @@ class TestMapsThatAreWrong:
 
     def test_features_of_other_rows(self) -> None:
         fewer = SimpleNamespace(transform=lambda X: X[1:], kernel_=Polynomial(1))
-        with pytest.raises(ValueError, match=r"returns the shape \(0, 6\) for 1 rows"):
+        with pytest.raises(ValueError, match=r"returns the shape \(79, 6\) for 80 rows"):
             certify(fewer, X_SMALL)
 
     def test_sparse_features(self) -> None:
@@ -221,7 +292,7 @@ class TestPresentation:
 
     def test_to_dict_is_json(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(spectral, "_DENSE_ROWS", 40)
-        monkeypatch.setattr(spectral, "_WORK", 0.0)
+        monkeypatch.setattr(spectral, "MOST_WORK", 0.0)
         figures = certify(Stretched(1.1), X_SMALL, alpha=2.0, random_state=1).to_dict()
         assert json.loads(json.dumps(figures, allow_nan=False)) == figures
         assert figures["spectral"]["eps"]["high"] is None  # infinite

@@ -1,7 +1,8 @@
-"""The statistical dimension: exact, by quadrature and from subsets."""
+"""The statistical dimension: exact, by quadrature and from subsets; sizes of the theorems."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,16 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch import GaussianSketch
+from powersketch import (
+    ArcCosineSketch,
+    DotProductSketch,
+    GaussianSketch,
+    NeuralTangentSketch,
+    PolynomialSketch,
+)
 from powersketch.accuracy import statistical_dimension
-from powersketch.accuracy.quadrature import ResolventBounds
+from powersketch.accuracy.dimension import theorem_size
+from powersketch.accuracy.rows import DataRows
 from powersketch.kernels import Gaussian, Polynomial
 from tests.accuracy.small_maps import Stretched, random_rows
 
@@ -31,6 +39,13 @@ class TestExact:
         assert found.low == found.high == found.value == float(found)
         assert found.method == "eigenvalues"
         assert "kernel matrix of 70 rows" in found.message
+
+    def test_kernel_by_its_name(self) -> None:
+        X = random_rows("equal", 70, 4, 0)
+        kernel = Gaussian("scale").resolve(X)
+        assert statistical_dimension("rbf", X, 0.1) == statistical_dimension(kernel, X, 0.1)
+        with pytest.raises(ValueError, match="kernel='matern' is unknown"):
+            statistical_dimension("matern", X)
 
     @pytest.mark.parametrize("shape", [(9, 40), (40, 9), (1, 3), (3, 1)])
     def test_features(self, shape: tuple[int, int]) -> None:
@@ -68,29 +83,6 @@ class TestExact:
 
 
 class TestQuadrature:
-    def test_bounds_of_every_vector(self) -> None:
-        """The two rules enclose the form after every step, and meet in the end."""
-        generator = np.random.default_rng(0)
-        values, V = generator.pareto(1.0, 60), generator.normal(size=(60, 5))
-        exact = np.sum(V * V * (values / (values + 0.3))[:, None], axis=0)
-        bounds = ResolventBounds(lambda W: values[:, None] * W, V, 0.3)
-        for _ in range(40):
-            bounds.step()
-            low, high = bounds.bounds()
-            assert np.all(low <= exact * (1 + 1e-9))
-            assert np.all(exact <= high * (1 + 1e-9))
-        assert low == pytest.approx(exact, rel=1e-6)
-        assert high == pytest.approx(exact, rel=1e-6)
-
-    def test_spaces_that_are_exhausted(self) -> None:
-        values = np.repeat([0.0, 2.0], 10)
-        bounds = ResolventBounds(lambda W: values[:, None] * W, np.ones((20, 1)), 1.0)
-        for _ in range(6):
-            bounds.step()
-        low, high = bounds.bounds()
-        assert low == pytest.approx([20 / 3])
-        assert high == pytest.approx([20 / 3])
-
     def test_contains_the_exact_value(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of 40 intervals of 99 %, correct ones hold at least 37 but for a risk of 0.07 %."""
         monkeypatch.setattr(f"{MODULE}._EXACT_ROWS", 100)
@@ -123,7 +115,7 @@ class TestQuadrature:
 class TestSubsets:
     def test_bounds_hold(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{MODULE}._EXACT_ROWS", 40)
-        monkeypatch.setattr(f"{MODULE}._WORK", 0.0)
+        monkeypatch.setattr(f"{MODULE}.MOST_WORK", 0.0)
         for seed in range(20):
             X = random_rows("equal", 400, 3, seed)
             found = statistical_dimension(Gaussian(1.0), X, 0.1, random_state=seed)
@@ -131,6 +123,35 @@ class TestSubsets:
             assert found.low <= found.value <= found.high <= 400
             assert found.low <= brute_force(Gaussian(1.0)(X), 0.1) <= found.high
             assert "pass a fitted feature map" in found.message
+
+
+class TestTheorems:
+    X = random_rows("equal", 300, 6, 0) / 3.0
+    rows = DataRows.of(X)
+
+    def size(self, sketch: Any) -> tuple[int, str]:
+        return theorem_size(sketch.fit(self.X), self.rows, 0.1)
+
+    def test_polynomial(self) -> None:
+        size, formula = self.size(PolynomialSketch(4))
+        assert size == 300 * 16 * 100
+        assert "n p² / eps²" in formula
+
+    def test_gaussian(self) -> None:
+        degrees = 2 * 0.5 * np.max(np.sum(self.X * self.X, axis=1)) + math.log(3000)
+        assert self.size(GaussianSketch(0.5))[0] == pytest.approx(3e4 * degrees**3, rel=1e-4)
+
+    @pytest.mark.parametrize(
+        ("sketch", "power"),
+        [(NeuralTangentSketch(), 1.5), (ArcCosineSketch(0), 1.5), (ArcCosineSketch(2), 3.5)],
+    )
+    def test_slow_series(self, sketch: Any, power: float) -> None:
+        expected = 3e4 * (1 + 3000 ** (1 / power)) ** 3
+        assert self.size(sketch)[0] == pytest.approx(expected, rel=1e-4)
+
+    def test_other_series(self) -> None:
+        sketch = DotProductSketch([1.0, 0.5, 0.0, 0.1])
+        assert self.size(sketch)[0] == 300 * 27 * 100
 
 
 class TestBadInput:

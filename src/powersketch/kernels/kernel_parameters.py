@@ -1,0 +1,216 @@
+"""Parameters of kernels, read and set as in scikit-learn; gamma may come from the data."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from powersketch.arrays import Float64, Rows, is_sparse, slices
+from powersketch.exceptions import InputError
+from powersketch.kernels.rows import (
+    MatrixLike,
+    checked_matrix,
+    mean_length,
+    squared_distances_of_pairs,
+)
+from powersketch.parameters import checked_positive, one_of
+from powersketch.routines import row_moments, squared_norms
+
+Gamma: TypeAlias = Any
+"""A positive number; or "scale" or "median", which `resolve` turns into one."""
+
+_RULES = {
+    "scale": ("1 / (n_features * variance of X)", "variance"),
+    "median": ("1 / (median squared distance of the rows of X)", "median squared distance"),
+}
+_BLOCK_BYTES = 4 << 20
+# The median is over all pairs of this many rows, fewer if rows are long.
+_MOST_ROWS = 256
+_FEWEST_ROWS = 16
+_MOST_ENTRIES = 1 << 25
+
+
+class KernelParameters:
+    """A base class: parameters are those of the constructor, kept under the same names."""
+
+    def resolve(self, X: MatrixLike) -> Self:
+        """Return the kernel with numbers for all parameters that depend on the data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix or array} of shape (n, d)
+            Finite real numbers. With ``gamma="scale"``, gamma is 1 / (d · variance of X). With
+            ``gamma="median"``, it is one over the median of all squared distances between
+            different rows, among at most 256 of them.
+
+        Returns
+        -------
+        Kernel
+            A new one, which :meth:`set_params` of this one does not change: fitted estimators
+            hold it.
+
+        Examples
+        --------
+        >>> from powersketch.kernels import Gaussian
+        >>> Gaussian("scale").resolve([[0.0, 1.0], [2.0, 1.0]])
+        Gaussian(gamma=1.0)
+        """
+        gamma = getattr(self, "gamma", None)
+        if not isinstance(gamma, str):
+            return copy.copy(self)
+        number = resolved_gamma(gamma, checked_matrix("X", X))
+        return type(self)(**(self.get_params() | {"gamma": number}))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn's `clone` and searches ask for them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Without effect: no parameter has parameters of its own.
+
+        Returns
+        -------
+        dict
+            What the constructor takes.
+        """
+        del deep
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters in place: all of them, or none if one is refused.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the constructor. In a search over the parameters of an estimator,
+            ``kernel__gamma`` is the gamma of its kernel.
+
+        Returns
+        -------
+        self : Kernel
+            The kernel.
+
+        Examples
+        --------
+        >>> from powersketch.kernels import Polynomial
+        >>> Polynomial(degree=3).set_params(coef0=1.0)
+        Polynomial(degree=3, gamma=1.0, coef0=1.0)
+        """
+        known = self.get_params()
+        check_parameter_names(type(self).__name__, params, known)
+        self.__dict__.update(type(self)(**(known | params)).__dict__)
+        return self
+
+    @property
+    def _gamma(self) -> float:
+        """Gamma as a number, which formulas take."""
+        gamma = getattr(self, "gamma", None)
+        if isinstance(gamma, str):
+            raise InputError(
+                f"{self} has no values before gamma={gamma!r} is resolved from data: use "
+                "kernel.resolve(X), or give gamma as a number."
+            )
+        return float(gamma)  # type: ignore[arg-type]
+
+
+def check_parameter_names(kernel: str, params: Iterable[str], allowed: Iterable[str]) -> None:
+    """Refuse parameters that a kernel does not have."""
+    for name in params:
+        if name not in allowed:
+            raise InputError(
+                f"the {kernel} kernel has no {name}; its parameters are "
+                f"{', '.join(allowed) or 'none'}: leave {name} out, or choose another kernel."
+            )
+
+
+def checked_gamma(gamma: object) -> Gamma:
+    """Return the name of a rule, or a positive number as a float; refuse everything else."""
+    if isinstance(gamma, str):
+        return one_of("gamma", gamma, tuple(_RULES))
+    return checked_positive("gamma", gamma)
+
+
+def resolved_gamma(gamma: Gamma, X: Rows) -> float:
+    """Return gamma as a number, by its rule from the rows: the same bits on every machine.
+
+    With "scale", scikit-learn's rule, it is 1 / (n_features · variance of all entries). With
+    "median" it is one over the median of ‖x − y‖², which a few outliers do not move, over pairs
+    of different rows among at most 256 evenly spaced ones. If all entries or all rows are equal,
+    it is 1.
+    """
+    if not isinstance(gamma, str):
+        return checked_positive("gamma", gamma)
+    one_of("gamma", gamma, tuple(_RULES))
+    if is_sparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    with np.errstate(over="ignore"):
+        spread = _median_squared_distance(X) if gamma == "median" else _entry_variance(X)
+    size = spread if gamma == "median" else X.shape[1] * spread
+    if size == 0.0:
+        return 1.0
+    inverse = 1.0 / size
+    if not (math.isfinite(inverse) and inverse > 0.0):
+        (formula, name), shown = _RULES[gamma], 0.0 if math.isnan(spread) else spread
+        raise InputError(
+            f"gamma={gamma!r} is {formula}, and these rows have a {name} of {shown:.3g}, whose "
+            "inverse float64 cannot hold: scale the columns of X, or give gamma as a number."
+        )
+    return inverse
+
+
+def _entry_variance(X: Rows) -> float:
+    """Return the variance of all entries of X in two passes.
+
+    It is infinite if it exceeds float64, and NaN if the squares of all deviations underflow.
+    """
+    ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]
+    sums = np.concatenate([row_moments(block, ones)[1] for block in _blocks(X)])
+    if not math.isfinite(float(np.abs(sums).sum())):
+        return math.inf
+    mean = math.fsum(sums) / count
+    squares = np.concatenate([_squared_deviations(block, mean) for block in _blocks(X)])
+    if not math.isfinite(float(squares.sum())):
+        return math.inf
+    # Entries that a sparse matrix does not store are zeros: they deviate by the mean itself.
+    absent: int = count - X.nnz if is_sparse(X) else 0
+    variance: float = (math.fsum(squares) + absent * mean * mean) / count
+    return math.nan if variance == 0.0 and X.min() != X.max() else variance
+
+
+def _squared_deviations(block: Rows, mean: float) -> Float64:
+    deviations = block.astype(np.float64)
+    entries = deviations.data if is_sparse(block) else deviations
+    entries -= mean
+    return squared_norms(deviations)
+
+
+def _median_squared_distance(X: Rows) -> float:
+    """Return the lower median of ‖x − y‖² over pairs of different rows.
+
+    It is zero if all rows are equal, and NaN if the squares of all differences underflow.
+    """
+    fitting = math.isqrt(2 * _MOST_ENTRIES // mean_length(X))
+    most = min(max(fitting, _FEWEST_ROWS), _MOST_ROWS, X.shape[0])
+    sample = X[np.linspace(0, X.shape[0] - 1, most).astype(np.int64)].astype(np.float64)
+    wanted = np.triu(np.ones((most, most), dtype=bool), 1)
+    pairs = squared_distances_of_pairs(sample, sample, wanted)
+    distances = np.concatenate([np.zeros(1), *(part for _, _, part in pairs)])
+    apart = distances[distances > 0.0]
+    if not apart.size:
+        differences = sample - sample[np.zeros(most, dtype=np.int64)]
+        return math.nan if abs(differences).max() > 0.0 else 0.0
+    middle = (apart.size - 1) // 2
+    return float(np.partition(apart, middle)[middle])
+
+
+def _blocks(X: Rows) -> Iterator[Rows]:
+    step: int = _BLOCK_BYTES // (mean_length(X) * X.dtype.itemsize)
+    for rows in slices(X.shape[0], max(step, 1)):
+        yield X[rows] if is_sparse(X) else np.require(X[rows], requirements=["C", "A"])
