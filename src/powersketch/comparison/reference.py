@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +115,7 @@ class ExactReference:
 
 def _operator_norm(matrix: Float64, start: Vector) -> float:
     """Return the largest absolute eigenvalue, from below except for rounding errors."""
-    values = ritz_values(lambda vector: matrix @ vector, start, _LANCZOS_STEPS)
+    values = ritz_values(partial(np.matmul, matrix), start, _LANCZOS_STEPS)
     return float(np.abs(values).max())
 
 
