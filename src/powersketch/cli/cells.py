@@ -1,4 +1,4 @@
-"""Lines and numbers of text files, read strictly: what is not understood is refused by its line."""
+"""Lines, numbers and columns of files, read strictly: what is unclear is refused by its place."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import NoReturn
 
 from powersketch.exceptions import InputError
 
-_MOST_SHOWN = 40
+_MOST_LETTERS = 40
+_MOST_NAMES = 10
 
 
 def text_lines(path: Path, skipped: int = 0) -> Iterator[str]:
     """Yield the lines of a file after the skipped ones, with their ends as they are.
 
-    A mark of the byte order at the beginning is no part of the first line.
+    A byte order mark at the beginning is not part of the first line.
     """
-    # Bytes that are no UTF-8 become surrogates, which tells the line that they are in.
+    # Bytes that are not UTF-8 become surrogates, so that their line can be named.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
         for number, line in enumerate(islice(lines, skipped, None), skipped + 1):
             if not line.isascii() and any("\ud800" <= sign <= "\udfff" for sign in line):
@@ -36,7 +37,7 @@ def finite_numbers(texts: Sequence[str]) -> list[float] | None:
     """Return what the texts are as numbers, or None if one is no finite number.
 
     Python also reads 1_000 and digits of other scripts; other programs do not, so that such a
-    text is rather a slip.
+    text is probably a slip.
     """
     joined = "".join(texts)
     if not joined.isascii() or "_" in joined:
@@ -74,5 +75,50 @@ def problem_of(text: str) -> str:
     """Return what is wrong with a text that stands where a finite number is needed."""
     if not text.strip():
         return "the entry is empty"
-    shown = repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
+    shown = repr(text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…")
     return f"{shown} is {'not finite' if is_number(text) else 'no number'}"
+
+
+def target_column(names: Sequence[str] | None, count: int, target: str | None) -> int | None:
+    """Return the number of the target's column, which is given by its name or by its number.
+
+    A name comes first: a column that is called 3 is meant, not column number 3.
+    """
+    if target is None:
+        return None
+    if names is not None and target in names:
+        _check_unique(names, target)
+        return list(names).index(target)
+    if _is_column_number(target, count):
+        return int(target) % count
+    known = shortened(names) if names is not None else "without names"
+    raise InputError(
+        f"there is no column {target!r}; the columns are {known}: name one of them, or give a "
+        f"number from 0 to {count - 1}."
+    )
+
+
+def column_label(names: Sequence[str] | None, column: int) -> str:
+    """Return what a column is called in messages."""
+    numbered = f"column number {column} (the first is 0)"
+    return numbered if names is None or not names[column] else f"column {names[column]!r}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the names in one line, only the first few of many."""
+    shown = ", ".join(names[:_MOST_NAMES])
+    return shown if len(names) <= _MOST_NAMES else f"{shown}, … ({len(names)} in all)"
+
+
+def _check_unique(names: Sequence[str], target: str) -> None:
+    same = [number for number, name in enumerate(names) if name == target]
+    if len(same) > 1:
+        raise InputError(
+            f"{len(same)} columns are called {target!r}, numbers {', '.join(map(str, same))}: give "
+            "the number of one of them."
+        )
+
+
+def _is_column_number(text: str, count: int) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and len(digits) <= 18 and -count <= int(text) < count

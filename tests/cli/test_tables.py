@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from powersketch.cli.files import read_rows
 from powersketch.exceptions import InputError
@@ -152,3 +156,75 @@ def test_tabs_are_the_only_delimiter_of_tsv(tmp_path: Path) -> None:
         InputError, match=r"rows\.tsv, line 2, column number 0 .*the entry is empty"
     ):
         read_rows(table(tmp_path, "1\t2\n\t2\n", "rows.tsv"))
+
+
+def test_the_target_has_a_name_and_may_be_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("width,kind,height\n1,setosa,2\n3,virginica,4\n")
+    np.testing.assert_array_equal(read_rows(path, "kind"), [[1, 2], [3, 4]])
+    with pytest.raises(InputError, match=r"line 2, column 'kind': 'setosa' is no .*--target"):
+        read_rows(path)
+    with pytest.raises(ValueError, match="no column 'colour'; the columns are width, kind, height"):
+        read_rows(path, "colour")
+    path.write_text("1,setosa,2\n3,virginica,4\n")
+    np.testing.assert_array_equal(read_rows(path, "1"), [[1, 2], [3, 4]])
+    with pytest.raises(InputError, match=r"line 1, column number 1 \(the first is 0\): 'setosa'"):
+        read_rows(path)
+
+
+def test_many_names_are_shortened(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    names = ",".join(f"c{number}" for number in range(30))
+    path.write_text(f"{names}\n{','.join('x' * 30)}")
+    with pytest.raises(ValueError, match=r"c0, .*, c9, … \(30 in all\)"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "a,b\n"])
+def test_a_file_without_rows_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(InputError, match=r"rows\.csv has (no|0) rows"):
+        read_rows(tmp_path / "rows.csv")
+
+
+def test_the_only_column_cannot_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("x\n1\n2\n")
+    with pytest.raises(InputError, match="0 columns to use"):
+        read_rows(tmp_path / "rows.csv", "x")
+
+
+def test_parquet_by_column_names(tmp_path: Path) -> None:
+    folder = tmp_path / "year=2020"
+    folder.mkdir()
+    path = folder / "rows.parquet"
+    columns = [pa.array([1, 2]), pa.array(["x", "y"]), pa.array([0.5, 1.5], pa.float32())]
+    parquet.write_table(pa.table(columns, names=["a", "b", "c"]), path)
+    np.testing.assert_array_equal(read_rows(path, "b"), [[1, 0.5], [2, 1.5]])
+    with pytest.raises(InputError, match="not numbers: b"):
+        read_rows(path)
+
+
+def test_parquet_columns_of_the_same_name_are_all_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    columns = [pa.array([1, 2]), pa.array([3, None]), pa.array([5, 6])]
+    parquet.write_table(pa.table([columns[0], columns[2]], names=["a", "a"]), path)
+    np.testing.assert_array_equal(read_rows(path), [[1, 5], [2, 6]])
+    with pytest.raises(InputError, match="2 columns are called 'a', numbers 0, 1"):
+        read_rows(path, "a")
+    parquet.write_table(pa.table(columns, names=["a", "b", "c"]), path)
+    with pytest.raises(InputError, match="row 2, column number 1"):
+        read_rows(path)
+
+
+def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = builtins.__import__
+
+    def without_arrow(name: str, *rest: Any, **named: Any) -> Any:
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return load(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without_arrow)
+    (tmp_path / "rows.parquet").touch()
+    with pytest.raises(ValueError, match="pip install pyarrow"):
+        read_rows(tmp_path / "rows.parquet")

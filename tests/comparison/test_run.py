@@ -1,30 +1,32 @@
-"""Every figure of a comparison against brute force, and on which rows it is measured."""
+"""Which rows are measured, what is reproducible, and what is refused before any work."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.linalg import eigh
 
 from powersketch import compare
 from powersketch.comparison import METHODS, Comparison
 from powersketch.kernels import ArcCosine, DotProduct, Gaussian, NeuralTangent, Polynomial
-from tests.comparison.measured_rows import failing_method, recording_method, unit_rows
+from tests.comparison.measured_rows import (
+    FEW,
+    KERNEL,
+    failing_method,
+    recording_method,
+    unit_rows,
+)
 
-KERNEL = Polynomial(degree=3, gamma=0.5, coef0=1.0)
-FEW = {"methods": ["power", "nystroem"], "components": [8], "seeds": 1, "random_state": 0}
 OBSERVED = ("fit_seconds", "transform_seconds", "transform_bytes", "memory_bytes")
 
 
 def without_times(comparison: Comparison) -> dict[str, Any]:
     """Return all figures that do not depend on what else the machine and Python do."""
     figures = comparison.to_dict()
-    del figures["exact"]["seconds"]
+    del figures["exact"]["seconds"], figures["date"]
     for found in figures["measurements"]:
         for name in OBSERVED:
             del found[name]
@@ -33,82 +35,6 @@ def without_times(comparison: Comparison) -> dict[str, Any]:
 
 def row_set(X: Any) -> set[bytes]:
     return {row.tobytes() for row in np.ascontiguousarray(X)}
-
-
-def test_errors_are_those_of_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = recording_method(monkeypatch)
-    found = compare(
-        unit_rows(90), KERNEL, methods=["recorder"], components=[5], alpha=0.3, random_state=1
-    )
-    assert len(made) == 3
-    assert len({recorder.seed for recorder in made}) == 3
-    X = made[0].transformed[0]
-    K = KERNEL(X)
-    frobenius, operator, low, high = [], [], [], []
-    for recorder in made:
-        Z = recorder.transform(X)
-        difference = Z @ Z.T - K
-        frobenius.append(np.linalg.norm(difference) / np.linalg.norm(K))
-        operator.append(np.linalg.norm(difference, 2) / np.linalg.norm(K, 2))
-        ridge = 0.3 * np.eye(len(X))
-        values = eigh(Z @ Z.T + ridge, K + ridge, eigvals_only=True)
-        low.append(values[0])
-        high.append(values[-1])
-    (measured,) = found.measurements
-    assert measured.frobenius == pytest.approx(np.median(frobenius))
-    assert measured.frobenius_spread == pytest.approx((max(frobenius) - min(frobenius)) / 2)
-    assert measured.operator_norm == pytest.approx(np.median(operator))
-    assert measured.spectral == pytest.approx((np.median(low), np.median(high)))
-    assert found.alpha == pytest.approx(0.3)
-    np.testing.assert_allclose(found.spectrum, np.linalg.eigvalsh(K)[::-1], atol=1e-10)
-    Z = made[-1].transform(X)
-    np.testing.assert_allclose(
-        found.approximate_spectra["recorder"], np.linalg.eigvalsh(Z @ Z.T)[::-1], atol=1e-10
-    )
-
-
-def test_the_operator_norm_of_many_rows_is_found_by_lanczos(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """With 100 steps for 300 rows, within a percent from below."""
-    made = recording_method(monkeypatch)
-    found = compare(
-        unit_rows(600, 30), KERNEL, methods=["recorder"], components=[40], seeds=1, random_state=1
-    )
-    X = made[0].transformed[0]
-    Z, K = made[0].transform(X), KERNEL(X)
-    exact = np.linalg.norm(Z @ Z.T - K, 2) / np.linalg.norm(K, 2)
-    assert 0.99 * exact <= found.measurements[0].operator_norm <= (1 + 1e-9) * exact
-
-
-def test_images_are_parts_of_the_matrices_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = recording_method(monkeypatch)
-    found = compare(
-        unit_rows(300), KERNEL, methods=["recorder"], components=[4, 6], seeds=1, random_state=1
-    )
-    assert found.common_components == 6
-    assert found.kernel_image.shape == found.approximate_images["recorder"].shape == (96, 96)
-    X = made[-1].transformed[0]
-    K = KERNEL(X)
-    # A row of K is told by its sorted entries, whatever the order is.
-    np.testing.assert_allclose(np.trace(found.kernel_image), np.trace(K[:96, :96]))
-    np.testing.assert_allclose(np.sort(found.kernel_image, axis=None), np.sort(K[:96, :96], None))
-    Z = made[-1].transform(X[:96])
-    np.testing.assert_allclose(
-        np.sort(found.approximate_images["recorder"], axis=None), np.sort(Z @ Z.T, axis=None)
-    )
-
-
-def test_rows_that_are_alike_are_beside_each_other_in_the_image() -> None:
-    centres = np.eye(2)[np.random.default_rng(0).integers(0, 2, size=120)]
-    found = compare(centres + 0.01 * unit_rows(120, 2), Gaussian(2.0), **FEW)
-    image = found.kernel_image > 0.5
-    assert np.count_nonzero(np.diff(image[0].astype(int))) == 1
-
-
-def test_the_default_alpha_is_a_hundredth_of_the_trace() -> None:
-    found = compare(unit_rows(50), KERNEL, **FEW)
-    assert found.alpha == pytest.approx(0.01 * found.spectrum.sum())
 
 
 @pytest.mark.parametrize(
@@ -130,15 +56,6 @@ def test_rows_that_are_fitted_on_are_not_measured(
         assert (len(recorder.fitted[0]), len(recorder.transformed[0])) == (fitted, measured)
     assert (found.fit_rows, found.measured_rows) == (fitted, measured)
     assert found.measurements[0].transform_rows == measured
-
-
-def test_an_exact_map_has_no_error() -> None:
-    X = unit_rows(40, 3)
-    found = compare(X, Polynomial(2), methods=["power"], components=[6], seeds=1)
-    (measured,) = found.measurements
-    assert measured.frobenius < 1e-12
-    assert measured.operator_norm < 1e-12
-    assert measured.spectral == pytest.approx((1.0, 1.0), abs=1e-9)
 
 
 def test_sizes_and_methods_come_in_order() -> None:
@@ -209,9 +126,11 @@ def test_layouts_give_the_same_figures(layout: Any) -> None:
     assert other.data_shape == (40, 7)
     for first, second in zip(dense.measurements, other.measurements, strict=True):
         assert second.error_message is None
-        # Other base sketches and orders of summation serve sparse rows.
-        tolerance = 1e-6 if not sparse.issparse(layout(X)) else 2.0
-        assert second.frobenius == pytest.approx(first.frobenius, rel=tolerance)
+        # Another base sketch serves sparse rows, which gives other errors of the same size.
+        if first.method == "power" and sparse.issparse(layout(X)):
+            assert max(first.frobenius, second.frobenius) < 0.5
+        else:
+            assert second.frobenius == pytest.approx(first.frobenius, rel=1e-6)
 
 
 def test_single_precision_is_enough_for_the_same_errors() -> None:
@@ -240,47 +159,6 @@ def test_some_zero_rows_do_no_harm() -> None:
     X[::3] = 0.0
     found = compare(X, Polynomial(3), components=[8], seeds=1, random_state=0)
     assert all(measured.error_message is None for measured in found.measurements)
-
-
-def test_entries_whose_squares_overflow_are_compared() -> None:
-    """(1e5)^32 = 1e160 is a number, its square is none."""
-    X = 300.0 * unit_rows(40)
-    found = compare(X, Polynomial(32), **FEW)
-    for measured in found.measurements:
-        assert measured.error_message is None
-        assert 0.0 < measured.frobenius < 10.0
-
-
-def test_a_failure_is_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing_method(monkeypatch, "broken", ValueError("two\nlines"))
-    found = compare(
-        unit_rows(30), KERNEL, methods=["broken", "power", "nystroem"], components=[8, 64], seeds=2
-    )
-    messages = {
-        (measured.method, measured.n_components): measured.error_message
-        for measured in found.measurements
-    }
-    assert messages["broken", 8] == messages["broken", 64] == "ValueError: two lines"
-    assert messages["power", 8] is messages["power", 64] is messages["nystroem", 8] is None
-    assert "15 features only" in str(messages["nystroem", 64])
-    assert found.common_components == 8
-    assert [*found.approximate_spectra] == [*found.approximate_images] == ["power", "nystroem"]
-    assert found.complete
-    assert "broken with 8 components failed: ValueError: two lines" in found.table()
-    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
-
-
-def test_features_that_are_not_finite_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = recording_method(monkeypatch)
-    monkeypatch.setattr(
-        "tests.comparison.measured_rows.Recorder.transform",
-        lambda self, X: np.full((X.shape[0], self.size), np.inf),
-    )
-    found = compare(unit_rows(30), KERNEL, methods=["recorder"], components=[4], seeds=1)
-    assert len(made) == 1
-    assert "not finite" in str(found.measurements[0].error_message)
-    with pytest.raises(ValueError, match="nothing to choose from"):
-        found.best()
 
 
 def test_an_interruption_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,3 +240,70 @@ def test_methods_are_ranked_as_they_should_be() -> None:
     assert error["power"] < 0.5 * error["power-literal"]
     assert error["power"] < 0.5 * error["sklearn-countsketch"]
     assert found.best().method == "power"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({"methods": ["powr"]}, ValueError, "method 'powr' is unknown; those for Polynomial"),
+        ({"methods": ["fourier"]}, ValueError, "'fourier' cannot do .*Gaussian.*Use one of power,"),
+        ({"methods": "power"}, TypeError, "not a list of names"),
+        ({"methods": [1]}, TypeError, "not a list of names"),
+        ({"methods": []}, ValueError, "methods is empty; choose from power"),
+        ({"components": []}, ValueError, "components is empty"),
+        ({"components": 64}, TypeError, "allowed is a list of integers"),
+        ({"components": "64"}, TypeError, "allowed is a list of integers"),
+        ({"components": [0]}, ValueError, "components=0 is out of range"),
+        ({"components": [8.0]}, TypeError, "components=8.0"),
+        ({"seeds": 0}, ValueError, "seeds=0"),
+        ({"seeds": 10**20}, ValueError, "seeds=1000.* from 1 to 1000000"),
+        ({"seeds": 2.5}, TypeError, "seeds=2.5"),
+        ({"pilot_rows": 3}, ValueError, "pilot_rows=3"),
+        ({"alpha": 0.0}, ValueError, "alpha=0"),
+        ({"alpha": 1e-30}, ValueError, "below the rounding errors"),
+        ({"time_budget": -1.0}, ValueError, "time_budget=-1"),
+        ({"memory_budget": 0}, ValueError, "memory_budget=0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs=0"),
+        ({"random_state": -1}, ValueError, "random_state"),
+        ({"kernel": "matern"}, ValueError, "kernel='matern' is unknown; use one of 'linear'"),
+        ({"kernel": lambda x, y: 1.0}, TypeError, "allowed are the kernels of powersketch.kernels"),
+        ({"X": np.full((9, 2), np.nan)}, ValueError, "NaN"),
+        ({"X": np.full((9, 2), np.inf)}, ValueError, "infinity"),
+        ({"X": unit_rows(3)}, ValueError, "X has 3 rows; at least 4"),
+        ({"X": np.zeros((9, 2))}, ValueError, "zero on all 4 measured rows"),
+        ({"X": np.ones(9)}, ValueError, "2D array"),
+        ({"X": 1e200 * unit_rows(9)}, ValueError, "overflows"),
+    ],
+)
+def test_refusals(changes: dict[str, Any], kind: type[Exception], message: str) -> None:
+    arguments: dict[str, Any] = {
+        "X": unit_rows(20),
+        "kernel": Polynomial(2),
+        "components": [4],
+        **changes,
+    }
+    with pytest.raises(kind, match=message):
+        compare(**arguments)
+
+
+def test_a_method_for_other_kernels_names_those_that_can() -> None:
+    with pytest.raises(ValueError, match="cannot do ArcCosine") as caught:
+        compare(unit_rows(9), ArcCosine(), methods=["sklearn-nystroem"])
+    able = str(caught.value).partition("Use one of ")[2].rstrip(".").split(", ")
+    assert able == [name for name in METHODS if METHODS[name].supports(ArcCosine()) is None]
+    assert "random" in able
+    assert "fourier" not in able
+
+
+def test_too_little_memory_for_the_exact_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersketch.comparison.run.available_memory", lambda: 32 * 2**10)
+    with pytest.raises(MemoryError, match=r"50 measured rows.*78.1 KiB, and 32 KiB.*at most 64"):
+        compare(unit_rows(100), Gaussian(), components=[4])
+    assert compare(unit_rows(100), Gaussian(), components=[4], seeds=1, pilot_rows=64).complete
+
+
+def test_nothing_is_drawn_from_a_random_state_that_is_not_needed() -> None:
+    state = np.random.RandomState(0)
+    with pytest.raises(ValueError, match="seeds"):
+        compare(unit_rows(9), Polynomial(2), seeds=0, random_state=state)
+    assert state.randint(2**31) == np.random.RandomState(0).randint(2**31)

@@ -1,7 +1,8 @@
-"""Matrices in the text format of Matrix Market, dense and sparse."""
+"""Matrices in text formats that can be sparse: Matrix Market, and SVMlight or LIBSVM."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from powersketch.arrays import Rows
-from powersketch.cli.text_lines import (
+from powersketch.arrays import Float64, Rows, Vector
+from powersketch.cli.cells import (
     finite_numbers,
     problem_of,
     refuse,
@@ -21,12 +22,16 @@ from powersketch.cli.text_lines import (
     whole_number,
     whole_numbers,
 )
+from powersketch.exceptions import InputError
 
-_FIRST = "%%matrixmarket"
-_FORM = "%%MatrixMarket matrix coordinate real general"
+_MARKET_START = "%%matrixmarket"
+_MARKET_FORM = "%%MatrixMarket matrix coordinate real general"
 _FIELDS = ("real", "double", "integer", "pattern")
 _SYMMETRIES = {"general": 0.0, "symmetric": 1.0, "skew-symmetric": -1.0}
 _READ_AT_ONCE = 4096
+_SVMLIGHT_FORM = "label index:value index:value …"
+_SVMLIGHT_LINE = re.compile(r"[^\s:]+(?:\s+[^\s:]+:[^\s:]+)*")
+_FIX_ENTRY = "remove or replace the entry."
 Line = tuple[int, list[str]]
 
 
@@ -34,7 +39,8 @@ Line = tuple[int, list[str]]
 class _Head:
     """What the first lines say.
 
-    `line` is that of the sizes, `mirrored` the sign of the half that is not written.
+    `line` is the number of the line with the sizes, `mirrored` the sign of the half that is not
+    written.
     """
 
     line: int
@@ -68,12 +74,12 @@ def _lines(path: Path) -> Iterator[Line]:
 def _head(path: Path, lines: Iterator[Line]) -> _Head:
     number, words = next(lines, (1, []))
     words = [word.lower() for word in words]
-    if number != 1 or len(words) != 5 or words[:2] != [_FIRST, "matrix"]:
-        refuse(path, 1, "it is not the first line of Matrix Market", f"write {_FORM}")
+    if number != 1 or len(words) != 5 or words[:2] != [_MARKET_START, "matrix"]:
+        refuse(path, 1, "it is not the first line of Matrix Market", f"write {_MARKET_FORM}")
     kind, field, symmetry = words[2:]
     known = kind in ("coordinate", "array") and field in _FIELDS and symmetry in _SYMMETRIES
     if not known or (kind == "array" and field == "pattern"):
-        allowed = f"allowed are real numbers, such as {_FORM}"
+        allowed = f"allowed are real numbers, such as {_MARKET_FORM}"
         refuse(path, 1, f"{kind} {field} {symmetry} cannot be read", allowed)
     coordinate = kind == "coordinate"
     number, sizes = next(lines, (2, []))
@@ -100,18 +106,18 @@ def _check_sizes(path: Path, head: _Head) -> None:
 def _sparse(path: Path, head: _Head, lines: Iterator[Line]) -> sparse.csr_array:
     places, values, numbers = array("q"), array("d"), array("q")
     while chunk := [*islice(lines, _READ_AT_ONCE)]:
-        found = _entries(head, [words for _, words in chunk])
-        if found is None:
-            # One of the lines is wrong: they are read one by one, until it is found.
+        entries = _entries(head, [words for _, words in chunk])
+        if entries is None:
+            # One of the lines is wrong: they are checked one by one.
             for number, words in chunk:
                 _check_line(path, number, words, head)
         else:
-            places.extend(found[0])
-            values.extend(found[1])
+            places.extend(entries[0])
+            values.extend(entries[1])
         numbers.extend(number for number, _ in chunk)
     _check_count(path, head, head.entries, len(values))
     rows, columns = np.array(places).reshape(-1, 2).T - 1
-    _check_single(path, rows, columns, np.array(numbers))
+    _check_distinct(path, rows, columns, np.array(numbers))
     return _mirrored(head, rows, columns, np.array(values))
 
 
@@ -151,10 +157,10 @@ def _check_place(path: Path, number: int, words: list[str], head: _Head) -> None
 
 
 def _value(path: Path, number: int, word: str) -> float:
-    found = finite_numbers([word])
-    if found is None:
-        refuse(path, number, problem_of(word), "remove or replace the entry.")
-    return found[0]
+    values = finite_numbers([word])
+    if values is None:
+        refuse(path, number, problem_of(word), _FIX_ENTRY)
+    return values[0]
 
 
 def _check_count(path: Path, head: _Head, announced: int, count: int) -> None:
@@ -163,7 +169,7 @@ def _check_count(path: Path, head: _Head, announced: int, count: int) -> None:
         refuse(path, head.line, what, "the file is cut off, or its sizes are wrong.")
 
 
-def _check_single(
+def _check_distinct(
     path: Path, rows: NDArray[np.int64], columns: NDArray[np.int64], lines: NDArray[np.int64]
 ) -> None:
     order = np.lexsort((columns, rows))
@@ -177,7 +183,7 @@ def _mirrored(
     head: _Head,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
-    values: NDArray[np.float64],
+    values: Vector,
 ) -> sparse.csr_array:
     shape = (head.rows, head.columns)
     written = sparse.coo_array((values, (rows, columns)), shape=shape).tocsr()
@@ -188,7 +194,7 @@ def _mirrored(
     return (written + sparse.coo_array(half, shape=shape)).tocsr()
 
 
-def _dense(path: Path, head: _Head, lines: Iterator[Line]) -> NDArray[np.float64]:
+def _dense(path: Path, head: _Head, lines: Iterator[Line]) -> Float64:
     """Return a matrix whose entries are written one after the other, column by column."""
     values = array("d")
     for number, words in lines:
@@ -202,3 +208,64 @@ def _dense(path: Path, head: _Head, lines: Iterator[Line]) -> NDArray[np.float64
     return (
         transposed.T + head.mirrored * np.triu(transposed, k=1) if head.mirrored else transposed.T
     )
+
+
+def read_svmlight(path: Path) -> sparse.csr_array:
+    """Return the rows without their labels, or refuse the file by its line.
+
+    A line is a label, maybe ``qid:number``, and ``index:value`` with ascending indices; what
+    follows # is a comment. Indices begin at 1, or at 0 where a 0 is among them.
+    """
+    values, indices = array("d"), array("q")
+    ends, lines = array("q", [0]), array("q")
+    for number, line in enumerate(text_lines(path), 1):
+        content = line.partition("#")[0].strip()
+        if not content:
+            continue
+        line_indices, line_values = _line_entries(path, number, content)
+        indices.extend(line_indices)
+        values.extend(line_values)
+        ends.append(len(values))
+        lines.append(number)
+    if not lines:
+        raise InputError(f"{path.name} has no rows; give lines of the form {_SVMLIGHT_FORM}")
+    return _svmlight_rows(path, *(np.array(part) for part in (values, indices, ends, lines)))
+
+
+def _line_entries(path: Path, number: int, content: str) -> tuple[list[int], list[float]]:
+    """Return the indices and values of one line."""
+    if _SVMLIGHT_LINE.fullmatch(content) is None:
+        refuse(path, number, "it is not of the right form", f"write {_SVMLIGHT_FORM}")
+    label, *entries = content.split()
+    if finite_numbers([label]) is None:
+        refuse(path, number, problem_of(label), "write a number as the label.")
+    if entries and entries[0].startswith("qid:"):
+        del entries[0]
+    parts = ":".join(entries).split(":") if entries else []
+    indices = whole_numbers(parts[::2]) if parts else []
+    values = finite_numbers(parts[1::2])
+    if indices is None:
+        shown = next(part for part in parts[::2] if whole_number(part) is None)
+        refuse(path, number, f"the index {shown!r} is no whole number", "write digits only.")
+    if values is None:
+        bad = next(part for part in parts[1::2] if finite_numbers([part]) is None)
+        refuse(path, number, problem_of(bad), _FIX_ENTRY)
+    return indices, values
+
+
+def _svmlight_rows(
+    path: Path,
+    values: Vector,
+    indices: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    lines: NDArray[np.int64],
+) -> sparse.csr_array:
+    rows = np.repeat(np.arange(lines.size), np.diff(ends))
+    falling = np.flatnonzero((np.diff(indices) <= 0) & (np.diff(rows) == 0))
+    if falling.size:
+        line = int(lines[rows[falling[0]]])
+        refuse(path, line, "its indices do not ascend", "sort them, each one once.")
+    lowest, highest = (int(indices.min()), int(indices.max())) if indices.size else (1, 0)
+    first = 0 if lowest == 0 else 1
+    shape = (lines.size, highest + 1 - first)
+    return sparse.csr_array((values, indices - first, ends), shape=shape)

@@ -6,9 +6,7 @@ import base64
 import hashlib
 import math
 import re
-import struct
 import xml.etree.ElementTree as ET
-import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,12 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from powersketch.comparison import page
-from powersketch.comparison.images import ColourScale
-from powersketch.comparison.page import page_text, write_page
-from powersketch.comparison.page_axes import LogAxis
-from powersketch.comparison.page_markup import Markup, element, text
-from powersketch.comparison.page_numbers import readable, short
+from powersketch.comparison.page import page_text, render, write_page
+from tests.comparison.page.test_images import pixels_of
 from tests.comparison.synthetic import NAMES, SIZES, failure, made_up, measurement
 
 VOID = {"meta", "link", "input", "img", "br"}
@@ -59,7 +53,7 @@ class Outline(HTMLParser):
 
     @property
     def text(self) -> str:
-        return " ".join(self.words)
+        return " ".join(" ".join(self.words).split())
 
 
 def charts_of(content: str) -> list[ET.Element]:
@@ -72,24 +66,6 @@ def series_of(chart: ET.Element) -> dict[str, ET.Element]:
     return {
         group.attrib["data-name"]: group for group in chart.iter("g") if "data-name" in group.attrib
     }
-
-
-def pixels_of(address: str) -> np.ndarray:
-    """Decode an indexed PNG by the book: signature, checked chunks, lines without a filter."""
-    content = base64.b64decode(address.removeprefix("data:image/png;base64,"))
-    assert content[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, place = {}, 8
-    while place < len(content):
-        (length,) = struct.unpack(">I", content[place : place + 4])
-        name, data = content[place + 4 : place + 8], content[place + 8 : place + 8 + length]
-        (check,) = struct.unpack(">I", content[place + 8 + length : place + 12 + length])
-        assert zlib.crc32(name + data) == check
-        chunks[name] = data
-        place += 12 + length
-    width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
-    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, width + 1)
-    assert not lines[:, 0].any()
-    return np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)[lines[:, 1:]]
 
 
 @pytest.fixture(scope="module")
@@ -365,25 +341,6 @@ def test_a_kernel_of_one_row_and_a_constant_kernel() -> None:
     assert "power" in series_of(charts_of(content)[-1])
 
 
-def test_images_show_the_matrix_on_the_scale() -> None:
-    scale = ColourScale.sequential(0.0, 1.0)
-    pixels = pixels_of(scale.image(np.array([[0.0, 1.0, -5.0], [0.5, 7.0, math.nan]])))
-    assert pixels.shape == (2, 3, 3)
-    np.testing.assert_array_equal(pixels[0, 0], pixels[0, 2])
-    np.testing.assert_array_equal(pixels[0, 1], pixels[1, 1])
-    np.testing.assert_array_equal(pixels[0, 0], pixels[1, 2])
-    brightness = pixels_of(scale.bar())[0].astype(float) @ [0.2126, 0.7152, 0.0722]
-    assert (np.diff(brightness) > 0.0).all()
-    assert brightness[0] < pixels[1, 0] @ [0.2126, 0.7152, 0.0722] < brightness[-1]
-
-
-def test_differences_are_white_at_zero_and_coloured_by_sign() -> None:
-    low, zero, high = pixels_of(ColourScale.symmetric(2.0).image(np.array([[-2.0, 0.0, 2.0]])))[0]
-    assert zero.min() > 230
-    assert low[2] > low[0]
-    assert high[0] > high[2]
-
-
 def test_one_scale_serves_all_images(largest: str) -> None:
     comparison = made_up()
     content = page_text(comparison)
@@ -396,46 +353,6 @@ def test_one_scale_serves_all_images(largest: str) -> None:
     # The most accurate approximation differs from the kernel by less than a shade.
     own = sources[sources.index(exact) + 1]
     assert (pixels_of(exact) == pixels_of(own)).mean() > 0.95
-
-
-def test_ticks_are_round_and_apart() -> None:
-    axis = LogAxis.around([3e-4, 20.0], 0.0, 300.0, "x", short)
-    ticks = axis.ticks(20.0)
-    assert ticks == [1e-3, 1e-2, 1e-1, 1.0, 10.0]
-    assert axis.position(3e-4) > 0.0
-    assert axis.position(20.0) < 300.0
-    assert axis.position(1e-30) == 0.0
-    assert LogAxis.around([7.0], 0.0, 300.0, "x", short).ticks(20.0) == [5.0, 10.0]
-    sizes = LogAxis.around([64, 128, 256, 512], 0.0, 90.0, "x", short, (64, 128, 256, 512))
-    assert sizes.ticks(20.0) == [64, 128, 256, 512]
-    assert sizes.ticks(40.0) == [64, 256]
-    assert sizes.ticks(1000.0) == [64]
-    assert LogAxis.around([1e-300, 1e300], 0.0, 300.0, "x", short).ticks(45.0)
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [
-        (0.0, "0"),
-        (0.00123456, "0.00123"),
-        (999.9, "1000"),
-        (123456.0, "123000"),
-        (math.inf, "∞"),
-        (math.nan, "–"),
-        (-1.5, "−1.5"),
-        (1.5e-7, "1.5 × 10⁻⁷"),
-    ],
-)
-def test_numbers_are_readable(number: float, shown: str) -> None:
-    assert readable(number) == shown
-
-
-def test_markup_escapes_text_and_attributes() -> None:
-    assert text('<a href="x">&') == "&lt;a href=&quot;x&quot;&gt;&amp;"
-    assert element("p", Markup("x"), class_='"', hidden=True, id=None) == (
-        '<p class="&quot;" hidden="hidden">x</p>'
-    )
-    assert element("br") == "<br/>"
 
 
 def test_a_page_is_written_whole_or_not_at_all(
@@ -468,7 +385,7 @@ def test_a_page_that_cannot_be_made_leaves_the_file_alone(
     def broken(name: str) -> str:
         raise FileNotFoundError(name)
 
-    monkeypatch.setattr(page, "_asset", broken)
+    monkeypatch.setattr(render, "_asset", broken)
     with pytest.raises(FileNotFoundError):
         write_page(made_up(), path)
     assert path.read_text(encoding="utf-8") == "old"
@@ -480,3 +397,19 @@ def test_the_comparison_writes_its_page(tmp_path: Path) -> None:
     written = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert written == page_text(comparison)
     assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_the_file_and_the_day_are_named() -> None:
+    named = made_up(data_name="<rows>.csv", date="2026-02-03")
+    words = "Data: <rows>.csv, 60000 rows and 784 columns, compared on 2026-02-03. Maps were"
+    assert words in Outline(page_text(named)).text
+    assert "Data: 60000 rows and 784 columns. Maps were" in Outline(page_text(made_up())).text
+
+
+def test_warnings_are_listed_and_noted() -> None:
+    plain = made_up(("power",), (128,))
+    warned = replace(plain, measurements=(replace(plain.measurements[0], warnings=("few rows",)),))
+    words = Outline(page_text(warned)).text
+    assert "power with 128 components warned: few rows" in words
+    assert "oblivious warned: few rows" in words
+    assert "note" not in Outline(page_text(plain)).text
