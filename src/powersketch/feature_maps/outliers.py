@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Rows, divide_or_zero
+from powersketch.arrays import Rows, divide_or_zero, median_row
 from powersketch.exceptions import FarRowWarning, warn_user
 from powersketch.feature_maps.batches import batch_rows, contiguous_batches
 from powersketch.feature_maps.column_sums import column_sums
-from powersketch.routines import median_row
 
 Vector = NDArray[np.float64]
 
