@@ -61,7 +61,7 @@ def measure(way: str, rows: int, components: int, coefficients: str) -> None:
         random_state=0,
         n_jobs=-1,
     )
-    model = SketchedKernelRidge(sketch, alpha=RELATIVE_ALPHA * rows)
+    model = SketchedKernelRidge(features=sketch, alpha=RELATIVE_ALPHA * rows)
     {"streamed": fit_blocks, "in one call": fit_at_once}[way](model, rows)
     np.save(coefficients, np.append(model.coef_, model.intercept_))
     print_figures({"seconds": time.perf_counter() - start, "peak MB": peak_bytes() / 1e6})

@@ -41,7 +41,7 @@ def _path_row(X: np.ndarray, y: np.ndarray, size: int, *, rounds: int) -> Row:
 def _model(size: int, alpha: float | str) -> SketchedKernelRidge:
     sketch = GaussianSketch(GAMMA, n_components=size, random_state=0, n_jobs=-1)
     alphas = ALPHAS if isinstance(alpha, str) else None
-    return SketchedKernelRidge(sketch, alpha=alpha, alphas=alphas)
+    return SketchedKernelRidge(features=sketch, alpha=alpha, alphas=alphas)
 
 
 def _difference_from_refits() -> float:
@@ -49,7 +49,7 @@ def _difference_from_refits() -> float:
     X, y = _rows(60, seed=1)
     X = X.astype(np.float64)
     path = _model(20, "loo").fit(X, y)
-    Z = path.sketch_.transform(X)
+    Z = path.feature_map_.transform(X)
     refits = [np.mean([_left_out_error(Z, y, i, alpha) for i in range(len(y))]) for alpha in ALPHAS]
     return float(np.max(np.abs(path.scores_ - refits) / refits))
 

@@ -39,19 +39,20 @@ Outcome = tuple[float, float]
 
 
 def _automatic(problem: Problem, size: int) -> Model:
-    return _ours("auto", problem, kernel=Gaussian(problem.gamma), n_components=size)
+    kernel = Gaussian(problem.gamma)
+    return _ours(problem, kernel=kernel, features="auto", n_components=size)
 
 
 def _with_map(make: Callable[[Problem], Any], problem: Problem, size: int) -> Model:
-    return _ours(make(problem), problem, n_components=size)
+    return _ours(problem, features=make(problem), n_components=size)
 
 
-def _ours(sketch: Any, problem: Problem, **options: Any) -> Model:
+def _ours(problem: Problem, **options: Any) -> Model:
     estimator = SketchedKernelRidge
     if problem.is_classification:
         estimator = SketchedKernelRidgeClassifier
     alphas = [penalty * len(problem.y) for penalty in PENALTIES]
-    return estimator(sketch, alpha="loo", alphas=alphas, random_state=0, n_jobs=-1, **options)
+    return estimator(alpha="loo", alphas=alphas, random_state=0, n_jobs=-1, **options)
 
 
 def _polynomial(problem: Problem) -> PolynomialSketch:
@@ -74,7 +75,7 @@ def _kernel_ridge(problem: Problem, size: int) -> Model:
     return SubsampledKernelRidge(problem.gamma, 2 * size, PENALTIES)
 
 
-AUTOMATIC = "sketch='auto'"
+AUTOMATIC = "features='auto'"
 NYSTROEM, FOURIER = "Nystroem + ridge", "RBFSampler + ridge"
 OURS: dict[str, Callable[[Problem, int], Model]] = {
     AUTOMATIC: _automatic,
@@ -118,7 +119,7 @@ def error_against_time(*, quick: bool) -> Table:
         "has the same gamma for all. The penalty is the best of 6: for our estimators by "
         "leave-one-out, for the others on a held-out tenth of the training rows, from normal "
         "equations that are summed up once: far cheaper than scikit-learn's own search. At the "
-        "largest size, sketch='auto' is held to 1.02 × the error of the better of Nystroem and "
+        "largest size, features='auto' is held to 1.02 × the error of the better of Nystroem and "
         "RBFSampler.",
         [row for name, methods in outcomes.items() for row in _rows(name, methods, sizes)],
         figure=curve_figure(
@@ -186,10 +187,10 @@ GIVEN_PENALTY = 1e-6
 def given_penalty(*, quick: bool) -> Table:
     size = max(QUICK_SIZES if quick else SIZES)
     return Table(
-        "Ridge regression with a given penalty: sketch='auto' against scikit-learn's pipelines",
+        "Ridge regression with a given penalty: features='auto' against scikit-learn's pipelines",
         f"Seconds of fit and predict with all processors, float32, {size} components, penalty "
-        f"{GIVEN_PENALTY:g} × rows, the shorter of two runs. sketch='auto' chooses between "
-        "landmarks and an oblivious map on the way; it is held to 1.02 × the error and 0.5 × the "
+        f"{GIVEN_PENALTY:g} × rows, the shorter of two runs. features='auto' chooses between "
+        "landmarks and a sketch on the way; it is held to 1.02 × the error and 0.5 × the "
         "time of the more accurate pipeline.",
         [row for name in HELD_TO_BARS for row in _pipeline_rows(name, size, quick=quick)],
     )
@@ -202,7 +203,7 @@ def _pipeline_rows(name: str, size: int, *, quick: bool) -> list[Row]:
     alpha = GIVEN_PENALTY * len(problem.y)
     options = {"gamma": problem.gamma, "n_components": size, "random_state": 0}
     makers: dict[str, Callable[[], Model]] = {
-        AUTOMATIC: lambda: _automatic(problem, size).set_params(alpha=alpha),
+        AUTOMATIC: lambda: _automatic(problem, size).set_params(alpha=alpha, alphas=None),
         "Nystroem + Ridge": lambda: make_pipeline(Nystroem(n_jobs=-1, **options), Ridge(alpha)),
         "RBFSampler + Ridge": lambda: make_pipeline(RBFSampler(**options), Ridge(alpha)),
     }

@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits
 from benchmarks.data import digits, fashion_mnist
 from benchmarks.report import Row, Table, at_least
 from benchmarks.ridge.problems import diamonds_problem
-from powersketch import GaussianSketch, PolynomialSketch, SketchedKernelRidge
-from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning
+from powersketch import SketchedKernelRidge
+from powersketch.kernel_ridge import CoarseSketchWarning
 from powersketch.kernels import Gaussian, Kernel, Polynomial
 
 ACCURACIES = (0.1, 0.5)
@@ -20,12 +20,11 @@ RELATIVE_ALPHA = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """Rows, targets, the kernel with its map, and alpha."""
+    """Rows, targets, the kernel, and alpha."""
 
     X: np.ndarray
     y: np.ndarray
     kernel: Kernel
-    sketch: GaussianSketch | PolynomialSketch
 
     @property
     def alpha(self) -> float:
@@ -69,19 +68,16 @@ def _problems(rows: int) -> dict[str, RidgeProblem]:
             numbers,
             load_digits().target[:rows].astype(np.float64),
             Polynomial(4, gamma=scale, coef0=1.0),
-            PolynomialSketch(4, gamma=scale, coef0=1.0),
         ),
         "diamonds, Gaussian": RidgeProblem(
             stones.X.astype(np.float64),
             stones.y.astype(np.float64),
             Gaussian(stones.gamma),
-            GaussianSketch(stones.gamma),
         ),
         "Fashion-MNIST, Gaussian": RidgeProblem(
             images.astype(np.float64),
             labels.astype(np.float64),
             Gaussian(0.01),
-            GaussianSketch(0.01),
         ),
     }
 
@@ -113,8 +109,8 @@ def _fitted(
 ) -> tuple[SketchedKernelRidge, bool]:
     """Return the model, and whether it warned that its features are too coarse."""
     model = SketchedKernelRidge(
-        problem.sketch,
-        mode="row-sketch",
+        problem.kernel,
+        features="row-sketch",
         alpha=problem.alpha,
         eps=eps,
         n_components=components,

@@ -323,8 +323,7 @@ def _is_named(caught: list[warnings.WarningMessage]) -> bool:
 
 def _outweighs(subject: Subject, clean: Float64, spoilt: Float64) -> bool:
     """Tell whether k(x, x) of the absurd row is far above that of the others."""
-    fitted = subject.fit(clean)
-    kernel = getattr(fitted, "kernel_", None) or fitted.sketch_.kernel_
+    kernel = subject.fit(clean).kernel_
     return bool(kernel.diagonal(spoilt).max() > 100.0 * kernel.diagonal(clean).max())
 
 

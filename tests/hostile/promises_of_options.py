@@ -25,7 +25,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "tol": (1e-2,),
     "time_budget": (5.0,),
     "memory_budget": (1e9,),
-    "kernel": ("polynomial",),
+    "kernel": ("polynomial", "arc-cosine"),
     "kernel_params": ({"gamma": 0.3},),
     "n_components": (7,),
 }

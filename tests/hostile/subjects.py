@@ -214,17 +214,17 @@ def _nystroem() -> list[Subject]:
     ]
 
 
-_SKETCHES: dict[str, dict[str, Any]] = {
+_RIDGE: dict[str, dict[str, Any]] = {
     "default": {},
     "gcv": {"alpha": "gcv"},
     "loo": {"alpha": "loo"},
-    "polynomial": {"sketch": "polynomial", "kernel_params": {"degree": 3, "coef0": 1.0}},
-    "arc-cosine": {"sketch": "arc-cosine"},
-    "landmarks": {"sketch": LeverageNystroem(n_components=20)},
-    "auto": {"sketch": "auto"},
-    "exact": {"mode": "exact"},
-    "exact polynomial": {"mode": "exact", "sketch": Polynomial(3, coef0=1.0)},
-    "row-sketch": {"mode": "row-sketch"},
+    "polynomial": {"kernel": "polynomial", "kernel_params": {"degree": 3, "coef0": 1.0}},
+    "given map": {"features": ArcCosineSketch(n_components=256)},
+    "landmarks": {"features": "landmarks", "n_components": 20},
+    "auto": {"features": "auto"},
+    "exact": {"features": "exact"},
+    "exact polynomial": {"kernel": Polynomial(3, coef0=1.0), "features": "exact"},
+    "row-sketch": {"features": "row-sketch"},
 }
 
 
@@ -232,7 +232,7 @@ def _ridge() -> list[Subject]:
     return [
         RidgeSubject(f"{name} {kind}", "ridge", parameters=parameters, classifies=classifies)
         for classifies, kind in ((False, "regressor"), (True, "classifier"))
-        for name, parameters in _SKETCHES.items()
+        for name, parameters in _RIDGE.items()
     ]
 
 

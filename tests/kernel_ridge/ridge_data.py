@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_diabetes, load_digits
+
+from powersketch.kernels import Kernel
 
 Float64 = NDArray[np.float64]
 
@@ -22,6 +25,19 @@ class Identity(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> Any:
         return X
+
+
+@dataclass(frozen=True)
+class Cauchy(Kernel):
+    """A kernel of a user, 1 / (1 + gamma ‖x − y‖²), of which there is no sketch."""
+
+    gamma: float = 1.0
+
+    def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
+        return 1.0 / (1.0 + self.gamma * (np.add.outer(left, right) - 2.0 * products))
+
+    def _diagonal_values(self, sizes: Float64) -> Float64:
+        return np.ones_like(sizes)
 
 
 def features(rows: int = 60, columns: int = 12, seed: int = 0, mean: float = 2.0) -> Float64:
@@ -40,6 +56,11 @@ def targets(rows: int = 60, count: int | None = None, seed: int = 1) -> Float64:
 def weights(rows: int = 60, seed: int = 2) -> Float64:
     """Return weights of very different sizes, above 0."""
     return np.random.default_rng(seed).gamma(0.7, size=rows) + 1e-3
+
+
+def std(model: Any, X: Any) -> Any:
+    """Return the standard deviations of new observations."""
+    return model.predict(X, return_std=True)[1]
 
 
 def brute_force(

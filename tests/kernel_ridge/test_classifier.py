@@ -25,9 +25,11 @@ class TestAgainstScikitLearn:
         X, y = digits(1000)
         X, y = X[y < classes], y[y < classes]
         w = weights(len(y)) if weighted else None
-        model = SketchedKernelRidgeClassifier(SKETCH, class_weight=class_weight, random_state=0)
+        model = SketchedKernelRidgeClassifier(
+            features=SKETCH, class_weight=class_weight, random_state=0
+        )
         model.fit(X, y, w)
-        Z = model.sketch_.transform(X)
+        Z = model.feature_map_.transform(X)
         peer = RidgeClassifier(class_weight=class_weight).fit(Z, y, w)
         assert model.coef_.shape == (1 if classes == 2 else classes, 60)
         np.testing.assert_allclose(
@@ -80,11 +82,11 @@ class TestLabels:
 class TestPartialFit:
     def test_equals_one_fit_with_the_same_map(self) -> None:
         X, y = digits(600)
-        streamed = SketchedKernelRidgeClassifier(SKETCH, random_state=0)
+        streamed = SketchedKernelRidgeClassifier(features=SKETCH, random_state=0)
         for start in range(0, 600, 150):
             part = slice(start, start + 150)
             streamed.partial_fit(X[part], y[part], classes=np.arange(10))
-        peer = RidgeClassifier().fit(streamed.sketch_.transform(X), y)
+        peer = RidgeClassifier().fit(streamed.feature_map_.transform(X), y)
         np.testing.assert_allclose(streamed.coef_, peer.coef_, rtol=0, atol=1e-8)
         np.testing.assert_array_equal(streamed.classes_, np.arange(10))
 
@@ -93,7 +95,7 @@ class TestPartialFit:
         X, y = digits(600)
         # The map is that of the first class, and has to suit the others.
         everywhere = GaussianSketch("scale", n_components=200, method="fourier")
-        model = SketchedKernelRidgeClassifier(everywhere, random_state=0)
+        model = SketchedKernelRidgeClassifier(features=everywhere, random_state=0)
         order = np.argsort(y, kind="stable")
         for part in np.array_split(order, 20):
             model.partial_fit(X[part], y[part], classes=range(10))

@@ -1,4 +1,4 @@
-"""SketchedKernelRidge in mode "primal" is ridge regression on the features."""
+"""SketchedKernelRidge on features is ridge regression on these features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powersketch.kernel_ridge import (
     SketchedKernelRidge,
     base,
     block_statistics,
-    primal,
+    path,
 )
 from tests.kernel_ridge.ridge_data import (
     Identity,
@@ -26,6 +26,7 @@ from tests.kernel_ridge.ridge_data import (
     diabetes,
     digits,
     features,
+    std,
     targets,
     waves,
     weights,
@@ -49,9 +50,9 @@ class TestSolution:
         X, y = diabetes()
         w = weights(len(y))
         model = SketchedKernelRidge(
-            sketch, alpha=0.7, fit_intercept=fit_intercept, random_state=0
+            features=sketch, alpha=0.7, fit_intercept=fit_intercept, random_state=0
         ).fit(X, y, w)
-        Z = model.sketch_.transform(X)
+        Z = model.feature_map_.transform(X)
         peer = Ridge(0.7, fit_intercept=fit_intercept).fit(Z, y, w)
         np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(model.intercept_, peer.intercept_, rtol=1e-7)
@@ -89,9 +90,11 @@ class TestSolution:
                 return X
 
         monkeypatch.setattr(base, "BLOCK_BYTES", 100 * 12 * 8)
-        model = SketchedKernelRidge(Recording(), alpha="loo").fit(features(1000), targets(1000))
+        model = SketchedKernelRidge(features=Recording(), alpha="loo").fit(
+            features(1000), targets(1000)
+        )
         model.predict(features(1000))
-        model.predict_std(features(1000))
+        std(model, features(1000))
         assert 0 < largest <= 100
 
     def test_of_a_constant_is_the_constant(self) -> None:
@@ -102,7 +105,7 @@ class TestSolution:
 
     @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_of_one_row_is_its_target(self) -> None:
-        model = SketchedKernelRidge(EVERYWHERE, random_state=0).fit([[1.0, 2.0]], [3.0])
+        model = SketchedKernelRidge(features=EVERYWHERE, random_state=0).fit([[1.0, 2.0]], [3.0])
         np.testing.assert_allclose(model.predict([[1.0, 2.0], [5.0, -1.0]]), 3.0)
 
     def test_of_duplicate_rows_and_one_column_is_smooth(self) -> None:
@@ -134,7 +137,7 @@ class TestInputFormats:
         ]
         for same in formats:
             sketch = GaussianSketch("scale", n_components=256, base_sketch="srht")
-            model = SketchedKernelRidge(sketch, random_state=0).fit(same, y)
+            model = SketchedKernelRidge(features=sketch, random_state=0).fit(same, y)
             np.testing.assert_allclose(model.predict(same), expected, rtol=1e-6)
 
     def test_float32_rows_give_float32_predictions(self) -> None:
@@ -143,7 +146,7 @@ class TestInputFormats:
         double = SketchedKernelRidge(random_state=0).fit(X, y)
         assert single.coef_.dtype == np.float64
         assert single.predict(X.astype(np.float32)).dtype == np.float32
-        assert single.predict_std(X.astype(np.float32)).dtype == np.float32
+        assert std(single, X.astype(np.float32)).dtype == np.float32
         assert double.predict(X).dtype == np.float64
         np.testing.assert_allclose(
             single.predict(X.astype(np.float32)), double.predict(X), rtol=1e-3
@@ -178,7 +181,7 @@ class TestPath:
     def test_scores_are_those_of_refits(self) -> None:
         Z, y, w = features(40, 6), targets(40), weights(40)
         alphas = [0.1, 1.0, 10.0]
-        model = SketchedKernelRidge(Identity(), alpha="loo", alphas=alphas).fit(Z, y, w)
+        model = SketchedKernelRidge(features=Identity(), alpha="loo", alphas=alphas).fit(Z, y, w)
         for alpha, score in zip(model.alphas_, model.scores_, strict=True):
             squares = []
             for i in range(40):
@@ -197,7 +200,7 @@ class TestPath:
         assert not np.array_equal(sampled.scores_, whole.scores_)
         np.testing.assert_allclose(sampled.scores_, whole.scores_, rtol=0.5)
         np.testing.assert_array_equal(sampled.statistics_.gram, whole.statistics_.gram)
-        assert primal.LEFT_OUT_ROWS == 2048
+        assert path.LEFT_OUT_ROWS == 2048
 
     def test_the_end_of_the_path_is_reported(self) -> None:
         X, y = waves()
@@ -219,14 +222,14 @@ class TestEffectiveDimension:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_is_the_trace_of_its_definition(self, fit_intercept: bool) -> None:
         Z = features()
-        model = SketchedKernelRidge(Identity(), alpha=2.0, fit_intercept=fit_intercept)
+        model = SketchedKernelRidge(features=Identity(), alpha=2.0, fit_intercept=fit_intercept)
         model.fit(Z, targets())
         D = Z - Z.mean(axis=0) if fit_intercept else Z
         expected = np.trace(np.linalg.solve(D.T @ D + 2.0 * np.eye(12), D.T @ D))
         assert model.effective_dimension_ == pytest.approx(expected, rel=1e-10)
 
     def test_follows_a_refit(self) -> None:
-        model = SketchedKernelRidge(Identity(), alpha=2.0).fit(features(), targets())
+        model = SketchedKernelRidge(features=Identity(), alpha=2.0).fit(features(), targets())
         first = model.effective_dimension_
         assert model.set_params(alpha=20.0).fit(features(), targets()).effective_dimension_ < first
 
@@ -236,11 +239,11 @@ class TestPartialFit:
     def test_equals_one_fit_with_the_same_map(self) -> None:
         X, y = diabetes()
         w = weights(len(y))
-        streamed = SketchedKernelRidge(EVERYWHERE, random_state=0)
+        streamed = SketchedKernelRidge(features=EVERYWHERE, random_state=0)
         for start in range(0, 442, 100):
             part = slice(start, start + 100)
             streamed.partial_fit(X[part], y[part], w[part])
-        Z = streamed.sketch_.transform(X)
+        Z = streamed.feature_map_.transform(X)
         expected = block_statistics(Z, y, w).solve(1.0)
         scale = np.abs(expected.coef).max()
         np.testing.assert_allclose(streamed.coef_, expected.coef, rtol=0, atol=1e-9 * scale)
@@ -284,7 +287,7 @@ class TestPartialFit:
         ("parameters", "message"),
         [
             ({"alpha": "loo"}, "cannot leave out rows.*alpha='gcv' or a number"),
-            ({"mode": "exact"}, "partial_fit needs mode='primal', got mode='exact'"),
+            ({"features": "exact"}, "partial_fit cannot be used with features='exact'"),
         ],
     )
     def test_refuses_what_needs_all_rows(self, parameters: dict[str, Any], message: str) -> None:
@@ -302,7 +305,7 @@ class TestFailedFit:
             def transform(self, X: Any) -> Any:
                 raise KeyboardInterrupt
 
-        model.set_params(sketch=Breaking())
+        model.set_params(features=Breaking())
         with pytest.raises(KeyboardInterrupt):
             model.fit(X[:, :3], y)
         np.testing.assert_array_equal(model.predict(X), before)
@@ -318,11 +321,11 @@ class TestRandomness:
 
     def test_a_map_with_its_own_seed_keeps_it(self) -> None:
         sketch = GaussianSketch("scale", n_components=30, random_state=5)
-        model = SketchedKernelRidge(sketch, random_state=0).fit(*diabetes())
-        assert model.sketch_.seed_ == 5
+        model = SketchedKernelRidge(features=sketch, random_state=0).fit(*diabetes())
+        assert model.feature_map_.seed_ == 5
 
 
-class TestPredictStd:
+class TestStandardDeviation:
     def posterior(
         self, kernel: Any, X: NDArray[Any], w: NDArray[Any], new: NDArray[Any], alpha: float
     ) -> NDArray[Any]:
@@ -339,12 +342,13 @@ class TestPredictStd:
         kernel = kernels.Polynomial(2, 0.3, 1.0)  # 10 monomials: the features are exact
         model = SketchedKernelRidge(kernel, alpha=alpha, fit_intercept=False)
         model.fit(X[:100], y[:100], w[:100] if weighted else None)
-        Z, residuals = model.sketch_.transform(X[:100]), y[:100] - model.predict(X[:100])
+        Z, residuals = model.feature_map_.transform(X[:100]), y[:100] - model.predict(X[:100])
         np.testing.assert_allclose(Z @ Z.T, kernel(X[:100]), rtol=1e-10)
         noise = w[:100] @ residuals**2 / (100 - model.effective_dimension_)
         variance = self.posterior(kernel, X[:100], w[:100], X[100:], alpha)
-        expected = np.sqrt(noise / alpha * variance)
-        np.testing.assert_allclose(model.predict_std(X[100:]), expected, rtol=1e-6)
+        expected = np.sqrt(noise / alpha * variance + noise)
+        assert model.noise_variance_ == pytest.approx(noise, rel=1e-8)
+        np.testing.assert_allclose(std(model, X[100:]), expected, rtol=1e-6)
 
     def test_is_that_of_scikit_learn(self) -> None:
         from sklearn.gaussian_process import GaussianProcessRegressor
@@ -352,63 +356,67 @@ class TestPredictStd:
 
         X, y = diabetes(150)
         X = X[:, :3]
-        model = SketchedKernelRidge(Identity(), alpha=0.5, fit_intercept=False)
+        model = SketchedKernelRidge(features=Identity(), alpha=0.5, fit_intercept=False)
         model.fit(X[:100], y[:100])
         residuals = y[:100] - model.predict(X[:100])
         noise = residuals @ residuals / (100 - model.effective_dimension_)
         linear = DotProduct(sigma_0=0.0, sigma_0_bounds="fixed")
         prior = ConstantKernel(noise / 0.5, "fixed") * linear
         peer = GaussianProcessRegressor(prior, alpha=noise, optimizer=None).fit(X[:100], y[:100])
-        mean, std = peer.predict(X[100:], return_std=True)
+        mean, of_function = peer.predict(X[100:], return_std=True)
         np.testing.assert_allclose(model.predict(X[100:]), mean, rtol=1e-6)
-        np.testing.assert_allclose(model.predict_std(X[100:]), std, rtol=1e-6)
+        np.testing.assert_allclose(std(model, X[100:]), np.sqrt(of_function**2 + noise), rtol=1e-6)
 
     def test_a_free_intercept_is_a_constant_of_large_prior_variance(self) -> None:
         Z, y, alpha = features(50, 4), targets(50), 0.7
-        model = SketchedKernelRidge(Identity(), alpha=alpha).fit(Z, y)
+        model = SketchedKernelRidge(features=Identity(), alpha=alpha).fit(Z, y)
         A = np.column_stack((Z, np.ones(50)))
         penalty = np.diag([alpha] * 4 + [1e-9])
         inverse = np.linalg.inv(A.T @ A + penalty)
         residuals = y - model.predict(Z)
         noise = residuals @ residuals / (50 - model.effective_dimension_ - 1)
-        expected = np.sqrt(noise * np.einsum("ij,jk,ik->i", A, inverse, A))
-        np.testing.assert_allclose(model.predict_std(Z), expected, rtol=1e-6)
+        expected = np.sqrt(noise * (1.0 + np.einsum("ij,jk,ik->i", A, inverse, A)))
+        np.testing.assert_allclose(std(model, Z), expected, rtol=1e-6)
 
     @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
     def test_grows_away_from_the_data_to_the_prior(self) -> None:
         X, y = waves()
-        model = SketchedKernelRidge(EVERYWHERE, alpha=0.1, fit_intercept=False, random_state=0)
+        model = SketchedKernelRidge(
+            features=EVERYWHERE, alpha=0.1, fit_intercept=False, random_state=0
+        )
         model.fit(X, y)
-        near, far = model.predict_std(np.array([[0.0, 0.0], [3.0, 3.0]]))
+        deviations = std(model, np.array([[0.0, 0.0], [3.0, 3.0]]))
+        near, far = np.sqrt(deviations**2 - model.noise_variance_)
         assert 0.0 < near < 0.1 * far
 
     def test_has_a_column_for_every_target(self) -> None:
         X, y = diabetes()
         model = SketchedKernelRidge(random_state=0).fit(X, np.column_stack((y, 3.0 * y)))
-        std = model.predict_std(X)
-        assert std.shape == (442, 2)
-        np.testing.assert_allclose(std[:, 1], 3.0 * std[:, 0], rtol=1e-8)
+        deviations = std(model, X)
+        assert deviations.shape == (442, 2)
+        np.testing.assert_allclose(deviations[:, 1], 3.0 * deviations[:, 0], rtol=1e-8)
+        assert model.noise_variance_[1] == pytest.approx(9.0 * model.noise_variance_[0], rel=1e-8)
 
     def test_follows_further_blocks(self) -> None:
         X, y = diabetes()
         model = SketchedKernelRidge(random_state=0).partial_fit(X[:200], y[:200])
-        before = model.predict_std(X)
-        assert model.partial_fit(X[200:], y[200:]).predict_std(X).mean() < before.mean()
+        before = std(model, X)
+        assert std(model.partial_fit(X[200:], y[200:]), X).mean() < before.mean()
 
     def test_needs_a_penalty(self) -> None:
-        model = SketchedKernelRidge(Identity(), alpha=0.0).fit(features(), targets())
-        with pytest.raises(ValueError, match="predict_std needs alpha above 0"):
-            model.predict_std(features())
+        model = SketchedKernelRidge(features=Identity(), alpha=0.0).fit(features(), targets())
+        with pytest.raises(ValueError, match="predictions needs alpha above 0"):
+            std(model, features())
 
     def test_needs_degrees_of_freedom(self) -> None:
         X, y = diabetes(5)
         for rows, alpha in ((1, 1.0), (5, 1e-12)):
             model = SketchedKernelRidge(alpha=alpha, random_state=0).fit(X[:rows], y[:rows])
             with pytest.raises(ValueError, match=f"for which {rows} rows leave .* larger alpha"):
-                model.predict_std(X)
+                std(model, X)
 
     def test_of_float32_rows_is_that_of_float64(self) -> None:
         X, y = waves(2000)
         model = SketchedKernelRidge(alpha=1e-6, n_components=64, random_state=0).fit(X, y)
-        rounded = model.predict_std(X[:50].astype(np.float32))
-        np.testing.assert_allclose(rounded, model.predict_std(X[:50]), rtol=1e-2)
+        rounded = std(model, X[:50].astype(np.float32))
+        np.testing.assert_allclose(rounded, std(model, X[:50]), rtol=1e-2)

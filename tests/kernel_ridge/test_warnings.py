@@ -37,22 +37,22 @@ CASES: dict[str, tuple[SketchedKernelRidge, Data, type[Warning]]] = {
         RegularisationWarning,
     ),
     "landmarks beyond the rows": (
-        SketchedKernelRidge("auto", n_components=400, random_state=0),
+        SketchedKernelRidge(features="auto", n_components=400, random_state=0),
         waves(50),
         UserWarning,
     ),
     "budget too small": (
-        SketchedKernelRidge("auto", memory_budget=1000, random_state=0),
+        SketchedKernelRidge(features="auto", memory_budget=1000, random_state=0),
         waves(300),
         UserWarning,
     ),
     "no convergence": (
-        SketchedKernelRidge(kernels.Gaussian(5.0), mode="exact", alpha=1e-7, tol=1e-15),
+        SketchedKernelRidge(kernels.Gaussian(5.0), features="exact", alpha=1e-7, tol=1e-15),
         waves(400),
         ConvergenceWarning,
     ),
     "coarse features": (
-        SketchedKernelRidge(mode="row-sketch", n_components=10, alpha=0.1, random_state=0),
+        SketchedKernelRidge(features="row-sketch", n_components=10, alpha=0.1, random_state=0),
         diabetes(),
         CoarseSketchWarning,
     ),
@@ -88,6 +88,6 @@ def test_the_first_row_is_not_looked_at_on_its_own() -> None:
     X = 0.3 * np.random.default_rng(0).standard_normal((501, 5))
     X[0] *= 10.0
     sketch = GaussianSketch(0.5, n_components=200, method="power", random_state=0)
-    model = SketchedKernelRidge(sketch, alpha=1e-3).fit(X[1:], X[1:, 0])
-    model.sketch_.transform(X)
+    model = SketchedKernelRidge(features=sketch, alpha=1e-3).fit(X[1:], X[1:, 0])
+    model.feature_map_.transform(X)
     model.predict(X)

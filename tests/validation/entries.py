@@ -38,7 +38,7 @@ _MAPS: dict[str, Any] = {
 }
 _RIDGE: dict[str, Any] = {
     "ridge": SketchedKernelRidge("gaussian", n_components=32),
-    "exact ridge": SketchedKernelRidge("gaussian", alpha=1.0, mode="exact"),
+    "exact ridge": SketchedKernelRidge("gaussian", alpha=1.0, features="exact"),
     "classifier": SketchedKernelRidgeClassifier("gaussian", n_components=32),
 }
 # The kernels of one class check rows in the same place.
@@ -91,7 +91,7 @@ ENTRIES: dict[str, Entry] = {
     "kernel at columns": lambda X: Gaussian().columns(sound_rows())(X, np.dtype(np.float64)),
     "landmark columns": _of_landmarks,
     "ridge.partial_fit": lambda X: _fresh(_RIDGE["ridge"]).partial_fit(X, _TARGETS),
-    "ridge.predict_std": lambda X: _fitted("ridge").predict_std(X),
+    "ridge.predict, with std": lambda X: _fitted("ridge").predict(X, return_std=True),
     "classifier.partial_fit": lambda X: _fresh(_RIDGE["classifier"]).partial_fit(
         X, _LABELS, classes=[0, 1]
     ),

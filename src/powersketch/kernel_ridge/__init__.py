@@ -2,8 +2,8 @@
 
 from powersketch.kernel_ridge.choice import Choice
 from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
+from powersketch.kernel_ridge.path import RegularisationWarning
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
-from powersketch.kernel_ridge.regularisation_path import RegularisationWarning
 from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning, RowSketchReport
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics, block_statistics
 

@@ -12,19 +12,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from powersketch.exceptions import warn_user
-from powersketch.execution import Progress
-from powersketch.kernel_ridge.memory_needs import bytes_of_fit, bytes_of_scores, pilot_size
-from powersketch.kernel_ridge.primal import (
-    TrainingRows,
-    feature_blocks,
+from powersketch.kernel_ridge.features import (
+    LANDMARKS,
     features_of,
-    primal_solution,
+    fitted_map,
+    has_sketch,
+    map_of_kernel,
 )
-from powersketch.kernel_ridge.sketch_parameter import rows_for
+from powersketch.kernel_ridge.path import ridge_solution
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
-from powersketch.kernel_systems import map_for
+from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, SMALLEST_BLOCK, TrainingRows
 from powersketch.kernels import Kernel
-from powersketch.nystroem import LeverageNystroem
 from powersketch.random_streams import RandomStreams
 
 Result = TypeVar("Result")
@@ -33,23 +31,31 @@ _PILOT_ROWS = 4000
 _LARGEST_PILOT_MAP = 512
 _ROWS_PER_FEATURE = 4  # of the pilot, at least
 _FEWEST_ROWS = 64  # in half of a pilot, else it says nothing
-# Names of candidates with landmarks: what these are drawn by.
-_LANDMARKS = ("uniform", "leverage")
 _SIZES = tuple(2**power for power in range(5, 15))
-# Errors that differ by less are equal, and the cheapest map is taken.
+# Errors below this many times the least count as equal, and the first candidate is taken: they
+# come in the order of what they usually cost.
 _EQUAL_ERRORS = 1.02
 _PILOT_SHARE = 0.25  # of the memory, for the rows of the pilot
 _FEWEST_PILOT_FEATURES = 16
-# Budgets of time are advised with so much more than was predicted, as predictions vary.
+# Of the predicted time, for the budget that is advised: predictions vary.
 _ADVISED_TIME = 1.5
-# Times are repeated where a budget of seconds depends on them, and the best one counts.
+# Times are measured this often where a budget of seconds depends on them; the shortest counts.
 _REPETITIONS = 3
-
-
+_NUMBER = 8  # bytes
+# Matrices of features × features: the Gram matrix, what LAPACK needs to decompose a copy of it, and
+# of landmarks their kernel matrix, its factor and the inverse of that.
+_MATRICES = 8
+# Arrays of the size of a block of features: the features, their deviations from the mean, and,
+# where rows are left out, the deviations in the basis of eigenvectors and their squares.
+_COPIES = 4
+# The sample of rows on which a map makes its choices, and batches of its transform.
+_OVERHEAD = 8 << 20
+_SCORES_BLOCK = 16 << 20
+_BYTES_PER_SCORE = 20
 _TITLES = {
-    "leverage": "Nyström map with landmarks by leverage",
+    "sketch": "sketch of the kernel",
     "uniform": "Nyström map with random landmarks",
-    "oblivious": "oblivious map",
+    "leverage": "Nyström map with landmarks by leverage",
 }
 
 
@@ -68,8 +74,8 @@ class Candidate:
 
     Attributes
     ----------
-    name : {"oblivious", "uniform", "leverage"}
-        LeverageNystroem with landmarks by leverage or at random, or the map without landmarks.
+    name : {"sketch", "uniform", "leverage"}
+        The sketch of the kernel, or LeverageNystroem with landmarks at random or by leverage.
     error : float
         Mean squared error at the pilot's other half, relative to that of the mean.
     features : int
@@ -98,17 +104,17 @@ class Candidate:
         growth = features / self.features
         products = rows * features**2 + features**3
         # Landmarks are chosen with a factorisation, and looking at every row.
-        fit = self.seconds_to_fit * (growth**2 if self.name in _LANDMARKS else growth)
+        fit = self.seconds_to_fit * (growth**2 if self.name in LANDMARKS else growth)
         return transform + fit + products * self.seconds_per_product
 
     def bytes(self, rows: int, features: int) -> float:
         """Return the predicted memory of a fit, with blocks of rows as short as they get."""
-        scores = bytes_of_scores(rows, features) if self.name == "leverage" else 0.0
+        scores = _bytes_of_scores(rows, features) if self.name == "leverage" else 0.0
         return max(bytes_of_fit(rows, features, self.columns), scores)
 
     def _work(self, features: int) -> float:
         """Return a number in proportion to the work for the features of a row."""
-        if self.name in _LANDMARKS:
+        if self.name in LANDMARKS:
             return 2.0 * self.columns * features + features**2
         return float(features)
 
@@ -119,7 +125,7 @@ class Choice:
 
     Attributes
     ----------
-    name : {"oblivious", "uniform", "leverage"}
+    name : {"sketch", "uniform", "leverage"}
         What was chosen.
     n_components : int
         Its size.
@@ -149,27 +155,61 @@ def chosen_map(
     n_jobs: int | None,
 ) -> tuple[Any, Choice]:
     """Return an unfitted map for the rows and what speaks for it."""
-    makers = _makers(kernel, seed, n_jobs)
+
+    def unfitted(name: str, size: int) -> Any:
+        return map_of_kernel(name, kernel, size, seed=seed, n_jobs=n_jobs)
+
     pilot = rows.sample(_pilot_rows(rows, budget), RandomStreams(seed, "kernel-ridge/pilot"))
-    fitted, held_out = pilot[::2], pilot[1::2]
-    if held_out.count < _FEWEST_ROWS:
+    if pilot.count // 2 < _FEWEST_ROWS:
         size, reason = _size_without_pilot(rows, budget)
-        return makers["uniform"](size), Choice("uniform", size, (), reason)
-    size = _pilot_features(fitted.count, budget)
+        return unfitted("uniform", size), Choice("uniform", size, (), reason)
+    half, held_out = pilot[::2], pilot[1::2]
+    size = _pilot_features(half.count, budget)
     if not isinstance(alpha, str):
         # The penalty of a mean over fewer rows.
-        alpha = alpha * fitted.count / rows.count
+        alpha = alpha * half.count / rows.count
     measured = partial(
         _measured,
+        pilot=pilot,
+        half=half,
+        held_out=held_out,
+        alpha=alpha,
         fit_intercept=fit_intercept,
         repetitions=1 if budget.seconds is None else _REPETITIONS,
     )
-    candidates = tuple(
-        measured(name, make(size), fitted, held_out, alpha) for name, make in makers.items()
-    )
+    names = ("sketch", *LANDMARKS) if has_sketch(kernel) else LANDMARKS
+    candidates = tuple(measured(name, unfitted(name, size)) for name in names)
     best, why = _best(_affordable(candidates, rows.count, budget.bytes), rows.count, budget)
     size, limit = _size(best, rows, budget)
-    return makers[best.name](size), Choice(best.name, size, candidates, f"{why}; {limit}")
+    return unfitted(best.name, size), Choice(best.name, size, candidates, f"{why}; {limit}")
+
+
+def _measured(
+    name: str,
+    feature_map: Any,
+    *,
+    pilot: TrainingRows,
+    half: TrainingRows,
+    held_out: TrainingRows,
+    alpha: float | str,
+    fit_intercept: bool,
+    repetitions: int,
+) -> Candidate:
+    """Fit on every other row of the pilot, and measure times, and the error on the others."""
+    _, seconds_to_fit = _timed(lambda: fitted_map(feature_map, half), 1)
+    Z, seconds_to_transform = _timed(lambda: features_of(feature_map, pilot.X), repetitions)
+    block = (Z[::2], half.targets, half.weights)
+    statistics, seconds_to_sum = _timed(lambda: statistics_of_blocks([block]), repetitions)
+    solution = ridge_solution(statistics, alpha, None, [block], fit_intercept=fit_intercept)
+    return Candidate(
+        name,
+        _relative_error(Z[1::2] @ solution.coef.T + solution.intercept, held_out),
+        Z.shape[1],
+        seconds_to_transform / pilot.count,
+        seconds_to_fit,
+        seconds_to_sum / (half.count * Z.shape[1] ** 2),
+        int(pilot.X.shape[1]),
+    )
 
 
 def _pilot_rows(rows: TrainingRows, budget: Budget) -> int:
@@ -181,79 +221,39 @@ def _pilot_rows(rows: TrainingRows, budget: Budget) -> int:
 
 
 def _pilot_features(rows: int, budget: Budget) -> int:
-    """Return how many features the maps have that are compared on a pilot of so many rows."""
+    """Return the size of the maps that are compared on a pilot of `rows` rows."""
     size = min(rows // _ROWS_PER_FEATURE, _LARGEST_PILOT_MAP)
     size = min(size, budget.n_components or size)
-    most = pilot_size(budget.bytes, rows)
-    return size if most is None else min(size, max(most, _FEWEST_PILOT_FEATURES))
+    if budget.bytes is None:
+        return size
+    # All rows of a pilot are held at once: the solution of MATRICES m² + 2 COPIES rows m = numbers.
+    numbers = max(budget.bytes - _OVERHEAD, 0.0) / _NUMBER
+    half = _COPIES * rows / _MATRICES
+    most = int(math.sqrt(half**2 + numbers / _MATRICES) - half)
+    return min(size, max(most, _FEWEST_PILOT_FEATURES))
 
 
 def _size_without_pilot(rows: TrainingRows, budget: Budget) -> tuple[int, str]:
     """Return the number of landmarks and the reason where rows are too few to be divided."""
-    too_few = f"{rows.count} rows are too few for a pilot"
+    size, too_few = rows.count, f"{rows.count} rows are too few for a pilot"
     if budget.n_components is not None:
         size = min(budget.n_components, rows.count)
         _warn_if_cut(budget, size)
-        return size, f"{too_few}, and landmarks can be all of them"
-    needed = [bytes_of_fit(rows.count, size, rows.X.shape[1]) for size in _sizes(rows.count)]
-    if budget.bytes is None or needed[-1] <= budget.bytes:
-        return rows.count, f"{too_few}, and landmarks can be all of them"
-    allowed = [
-        size
-        for size, bytes in zip(_sizes(rows.count), needed, strict=True)
-        if bytes <= budget.bytes
-    ]
-    if not allowed:
-        _warn_of_budget(f"{_sizes(rows.count)[0]} features", budget, None, needed[0])
-    return max(allowed, default=_sizes(rows.count)[0]), f"{too_few}, and memory is limited"
+    elif budget.bytes is not None:
+        sizes = _sizes(rows.count)
+        needed = {size: bytes_of_fit(rows.count, size, rows.X.shape[1]) for size in sizes}
+        allowed = [size for size in sizes if needed[size] <= budget.bytes]
+        if not allowed:
+            _warn_of_budget(f"{sizes[0]} features", budget, None, needed[sizes[0]])
+        size = max(allowed, default=sizes[0])
+        if size < rows.count:
+            return size, f"{too_few}, and memory is limited"
+    return size, f"{too_few}, and landmarks can be all of them"
 
 
 def _sizes(rows: int) -> list[int]:
     """Return the numbers of features to choose from, ascending: no more than rows."""
     return sorted({min(size, rows) for size in _SIZES})
-
-
-def _makers(kernel: Kernel, seed: int, n_jobs: int | None) -> dict[str, Callable[[int], Any]]:
-    """Return functions from sizes to unfitted maps of the kernel, the cheapest first."""
-    options: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
-
-    def nystroem(size: int, landmarks: str) -> LeverageNystroem:
-        return LeverageNystroem(kernel, n_components=size, landmarks=landmarks, **options)
-
-    return {
-        "oblivious": partial(map_for, kernel, **options),
-        **{name: partial(nystroem, landmarks=name) for name in _LANDMARKS},
-    }
-
-
-def _measured(
-    name: str,
-    feature_map: Any,
-    fitted: TrainingRows,
-    held_out: TrainingRows,
-    alpha: float | str,
-    *,
-    fit_intercept: bool,
-    repetitions: int,
-) -> Candidate:
-    """Fit on one half of the pilot, and measure time and error on the other."""
-    rows = rows_for(feature_map, fitted.X, fitted.weights)
-    _, seconds_to_fit = _timed(lambda: feature_map.fit(rows), 1)
-    Z, seconds_to_transform = _timed(lambda: features_of(feature_map, held_out.X), repetitions)
-    blocks = list(feature_blocks(feature_map, fitted, Progress(name, fitted.count, 0)))
-    statistics, seconds_to_sum = _timed(lambda: statistics_of_blocks(iter(blocks)), repetitions)
-    solution = primal_solution(
-        statistics, alpha, None, fit_intercept=fit_intercept, left_out=iter(blocks)
-    )
-    return Candidate(
-        name,
-        _relative_error(Z @ solution.coef.T + solution.intercept, held_out),
-        Z.shape[1],
-        seconds_to_transform / held_out.count,
-        seconds_to_fit,
-        seconds_to_sum / (fitted.count * Z.shape[1] ** 2),
-        int(fitted.X.shape[1]),
-    )
 
 
 def _timed(call: Callable[[], Result], repetitions: int) -> tuple[Result, float]:
@@ -275,11 +275,12 @@ def _relative_error(predictions: Any, rows: TrainingRows) -> float:
 
 
 def _affordable(candidates: Sequence[Candidate], rows: int, bytes: float | None) -> list[Candidate]:
-    """Leave out whose need of memory allows less than half of the features that another can have.
+    """Leave out those that memory allows less than half of the features that another can have.
 
-    Drawing landmarks by leverage takes memory that is better spent on more of them where it is
-    scarce.
+    Where memory is scarce, that for scores of leverage is better spent on more landmarks.
     """
+    if bytes is None:
+        return list(candidates)
     memory = Budget(bytes=bytes)
     largest = [
         max((size for size in _sizes(rows) if _fits(candidate, rows, size, memory)), default=0)
@@ -292,7 +293,7 @@ def _affordable(candidates: Sequence[Candidate], rows: int, bytes: float | None)
 def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[Candidate, str]:
     """Return the candidate of the least error; the first one where errors are equal.
 
-    Measured times would make the choice differ from run to run, so that the order decides.
+    The order decides because measured times would make the choice differ from run to run.
     """
     size = budget.n_components or candidates[0].features
     least = min(candidate.error for candidate in candidates)
@@ -301,14 +302,15 @@ def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[C
         f"{c.error:.4g} ({c.name}, {c.seconds(rows, size):.2g} s for {size} features)"
         for c in candidates
     )
-    rule = "least error" if len(equal) == 1 else "cheapest of those with equal errors"
+    first = f"first of those within {_EQUAL_ERRORS - 1:.0%} of the least error, in this order"
+    rule = "least error" if len(equal) == 1 else first
     return equal[0], f"{rule}; relative squared errors on the pilot are {figures}"
 
 
 def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str]:
     """Return the number of features and what limits it."""
     if budget.n_components is not None:
-        if best.name not in _LANDMARKS or budget.n_components <= rows.count:
+        if best.name not in LANDMARKS or budget.n_components <= rows.count:
             return budget.n_components, "the size was given"
         _warn_if_cut(budget, rows.count)
         return rows.count, "landmarks can be no more than the rows"
@@ -329,7 +331,7 @@ def _warn_if_cut(budget: Budget, size: int) -> None:
     if budget.n_components is not None and size < budget.n_components:
         warn_user(
             f"n_components={budget.n_components} exceeds the {size} rows that landmarks can be: "
-            f"there are {size} features. Give more rows at a time, or an oblivious map as sketch."
+            f"there are {size} features. Give more rows at a time, or use features='sketch'."
         )
 
 
@@ -351,3 +353,30 @@ def _warn_of_budget(least: str, budget: Budget, seconds: float | None, bytes: fl
 def _fits(candidate: Candidate, rows: int, features: int, budget: Budget) -> bool:
     in_time = budget.seconds is None or candidate.seconds(rows, features) <= budget.seconds
     return in_time and (budget.bytes is None or candidate.bytes(rows, features) <= budget.bytes)
+
+
+def bytes_of_fit(rows: int, features: int, columns: int) -> float:
+    """Return the most that is held at a time beside the rows, with blocks as small as they get."""
+    block = min(rows, SMALLEST_BLOCK) * features * _NUMBER
+    return _bytes_beside_blocks(features, columns) + _COPIES * block
+
+
+def bytes_of_block(budget: float | None, features: int, columns: int) -> int:
+    """Return what the features of a block may take such that a fit keeps to its budget."""
+    if budget is None:
+        return BLOCK_BYTES
+    left = (budget - _bytes_beside_blocks(features, columns)) / _COPIES
+    return int(min(max(left, 0.0), BLOCK_BYTES))
+
+
+def _bytes_of_scores(rows: int, features: int) -> float:
+    """Return the most that is held while landmarks are drawn by their leverage.
+
+    Kernel values come in blocks, partly there twice; every row has a score and a few numbers more.
+    """
+    block = min(_SCORES_BLOCK, rows * features * _NUMBER)
+    return 1.5 * block + _BYTES_PER_SCORE * rows + _NUMBER * _MATRICES * features**2
+
+
+def _bytes_beside_blocks(features: int, columns: int) -> float:
+    return _NUMBER * features * (_MATRICES * features + columns) + _OVERHEAD

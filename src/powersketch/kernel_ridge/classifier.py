@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -13,14 +13,20 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from powersketch.arrays import Float64, Real, Vector
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError, warn_user
 from powersketch.kernel_ridge.base import SketchedRidge
-from powersketch.kernel_ridge.primal import TrainingRows
-from powersketch.kernel_ridge.targets import check_some_weight, checked_weights
+from powersketch.kernel_ridge.training_rows import (
+    TrainingRows,
+    check_some_weight,
+    checked_weights,
+)
 from powersketch.kernels import Kernel
 from powersketch.validation import checked_rows, sound_array
 
 
+@documented
 class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     """Classification by kernel ridge regression: one target of ±1 for every class.
 
@@ -29,30 +35,30 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
 
     Parameters
     ----------
-    sketch, kernel, kernel_params, n_components, alpha, alphas, mode, eps, tol, fit_intercept
-        As for :class:`SketchedKernelRidge`.
+    %(ridge_model)s
     class_weight : dict, "balanced" or None, default=None
         Factors of the weights of the rows of every class, not negative; "balanced" divides by the
         number of rows of the class.
-    time_budget, memory_budget, random_state, n_jobs, verbose
-        As for :class:`SketchedKernelRidge`.
+    %(ridge_options)s
+    %(verbose)s
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coef_, intercept_ : ndarray of shape (t, m); ndarray of shape (t,)
-        The solution, where t is 1 for two classes, else their number; `coef_` in mode "primal"
-        only.
-    sketch_, alpha_, alphas_, scores_, statistics_, effective_dimension_, choice_, kernel_, X_fit_
-        As for :class:`SketchedKernelRidge`, as are the following.
-    dual_coef_, solver_result_, row_sketch_, seed_, n_features_in_, feature_names_in_
-        See there.
+        The solution, where t is 1 for two classes, else their number; `coef_` on features only.
+    %(ridge_attributes)s
+
+    References
+    ----------
+    .. [SWYZ21] Z. Song, D. Woodruff, Z. Yu, L. Zhang, "Fast Sketching of Polynomial Kernels of
+       Polynomial Degree", ICML 2021.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from powersketch.kernel_ridge import SketchedKernelRidgeClassifier
+    >>> from powersketch import SketchedKernelRidgeClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> model = SketchedKernelRidgeClassifier(alpha=0.1, random_state=0).fit(X[:1000], y[:1000])
     >>> model.score(X[1000:], y[1000:]) > 0.94
@@ -61,53 +67,53 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
 
     def __init__(
         self,
-        sketch: Any = None,
+        kernel: str | Kernel = "gaussian",
         *,
-        kernel: str | Kernel | None = None,
         kernel_params: dict[str, Any] | None = None,
+        features: Any = "sketch",
         n_components: int | None = None,
         alpha: float | str = 1.0,
         alphas: ArrayLike | None = None,
-        mode: str = "primal",
-        eps: float = 0.1,
-        tol: float = 1e-6,
+        solver: str = "gram",
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        eps: float = 0.1,
+        tol: float = 1e-6,
         time_budget: float | None = None,
         memory_budget: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.sketch = sketch
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alphas = alphas
-        self.mode = mode
-        self.eps = eps
-        self.tol = tol
-        self.fit_intercept = fit_intercept
+        super().__init__(
+            kernel,
+            kernel_params=kernel_params,
+            features=features,
+            n_components=n_components,
+            alpha=alpha,
+            alphas=alphas,
+            solver=solver,
+            fit_intercept=fit_intercept,
+            eps=eps,
+            tol=tol,
+            time_budget=time_budget,
+            memory_budget=memory_budget,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.class_weight = class_weight
-        self.time_budget = time_budget
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
+    @documented
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the feature map and the ridge regression.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
+        %(ridge_rows)s
         y : array of shape (n_samples,)
             Labels of at least two classes.
-        sample_weight : array of shape (n_samples,), default=None
-            Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole
-            weights repeat rows.
+        %(ridge_weights)s
 
         Returns
         -------
@@ -127,6 +133,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         self._fit_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=classes)
         return self
 
+    @documented
     def partial_fit(
         self,
         X: Any,
@@ -138,14 +145,12 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
+        %(ridge_rows)s
         y : array of shape (n_samples,)
             Labels.
         classes : array of shape (n_classes,), default=None
             All labels that may come, in the first call.
-        sample_weight : array of shape (n_samples,), default=None
-            Weights, not negative.
+        %(ridge_weights)s
 
         Returns
         -------
@@ -166,13 +171,13 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=known)
         return self
 
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    @documented
+    def decision_function(self, X: Any) -> Real:
         """Return the predictions of the targets.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
+        %(ridge_rows)s
 
         Returns
         -------
@@ -182,13 +187,13 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         scores = self._decision(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    @documented
+    def predict(self, X: Any) -> Real:
         """Return the label of the largest prediction.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
+        %(ridge_rows)s
 
         Returns
         -------
@@ -198,10 +203,10 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         check_is_fitted(self)
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[chosen]
+        labels: Real = self.classes_[chosen]
         return labels
 
-    def _checked_labels(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+    def _checked_labels(self, X: Any, y: ArrayLike) -> tuple[Any, Real]:
         if y is None:
             raise InputError(
                 "This estimator requires y to be passed, but the target y is None: give a label "
@@ -218,9 +223,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         check_classification_targets(labels)
         return rows, labels
 
-    def _class_weights(
-        self, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
+    def _class_weights(self, labels: Real, classes: Real, weights: Vector | None) -> Vector | None:
         """Multiply the weights by the factors of the classes; other labels have weight zero."""
         if self.class_weight is None:
             return weights
@@ -234,12 +237,12 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
                 "of at least 0: change the others."
             )
         places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
-        product: NDArray[np.float64] = factors[places] * (1.0 if weights is None else weights)
+        product: Vector = factors[places] * (1.0 if weights is None else weights)
         return product
 
-    def _known_classes(self, classes: ArrayLike | None) -> NDArray[Any]:
+    def _known_classes(self, classes: ArrayLike | None) -> Real:
         if self._goes_on:
-            known: NDArray[Any] = self.classes_
+            known: Real = self.classes_
             if classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
                 raise InputError(
                     f"classes={classes!r} differ from those of the first call, {known.tolist()}: "
@@ -255,7 +258,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         return known
 
 
-def _check_classes(classes: NDArray[Any]) -> None:
+def _check_classes(classes: Real) -> None:
     if classes.size < 2:
         raise InputError(
             f"the classifier needs at least 2 classes, got {classes.size} class: "
@@ -263,11 +266,11 @@ def _check_classes(classes: NDArray[Any]) -> None:
         )
 
 
-def _targets(classes: NDArray[Any]) -> int:
+def _targets(classes: Real) -> int:
     return 1 if classes.size == 2 else int(classes.size)
 
 
-def _signs(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+def _signs(labels: Real, classes: Real) -> Float64:
     """Return a column of ±1 for every class, for two classes only that of the second."""
     unknown = np.setdiff1d(labels, classes)
     if unknown.size:

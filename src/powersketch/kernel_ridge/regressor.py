@@ -2,184 +2,89 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from powersketch.arrays import Float64, Real, Rows, Vector
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.base import SketchedRidge, in_dtype_of_rows
-from powersketch.kernel_ridge.posterior import Posterior
-from powersketch.kernel_ridge.primal import TrainingRows, features_of, map_blocks
-from powersketch.kernel_ridge.targets import (
+from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeStatistics
+from powersketch.kernel_ridge.training_rows import (
+    TrainingRows,
     checked_targets,
     checked_weights,
     warn_of_outlying_targets,
 )
-from powersketch.kernels import Kernel
 
 # What features lack of k(x, x), in units of their last place, that may be due to rounding.
 _ROUNDING = 16
+_SMALLEST_FREEDOM = 1e-10  # per row
 
 
+@documented
 class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     """Kernel ridge regression that scales: ridge regression on explicit features.
 
-    It minimises Σ w_i (y_i − f(x_i) − b)² + alpha ‖f‖². In mode "primal", f(x) = ⟨z(x), β⟩ for
-    features z of a fitted map; one block of rows is looked at after the other, and what is kept
-    is of the size of the features' Gram matrix. In the other modes f is a combination of the
-    exact kernel's functions k(·, x_i).
+    It minimises Σ w_i (y_i − f(x_i) − b)² + alpha ‖f‖². On features, f(x) = ⟨z(x), β⟩ for the
+    features z of a fitted map; one block of rows is read after the other, and what is kept is of
+    the size of the features' Gram matrix. With the exact kernel, f is a combination of its
+    functions k(·, x_i).
 
     Rows with absurd values, such as fill values, are left out of a fit where the kernel grows with
     its rows, as all others would be lost beside them: an `OutlierWarning` names them.
 
     A pickle holds what predictions need. It leaves out `statistics_`, as large as the Gram matrix,
-    unless rows came by `partial_fit`; without them a loaded model has no `predict_std`,
+    unless rows came by `partial_fit`; without them a loaded model has no standard deviations,
     `partial_fit` and `effective_dimension_`, and says so. To keep them, fit by `partial_fit`, or
     pickle ``model.statistics_`` beside the model and set it after loading.
 
     Parameters
     ----------
-    sketch : feature map, str, kernel or None, default=None
-        A feature map of powersketch or any transformer (it is cloned); the name of a kernel,
-        "gaussian", "polynomial", "arc-cosine", "neural-tangent" or "dot-product", or an object of
-        powersketch.kernels, for the oblivious map of that kernel; None for the Gaussian kernel
-        with gamma "scale"; "auto" chooses between the oblivious map and LeverageNystroem, and
-        their size, on a pilot of a few thousand rows: see `choice_`.
-    kernel : str, kernel or None, default=None
-        The kernel for ``sketch="auto"``; None is the Gaussian one with gamma "scale".
-    kernel_params : dict or None, default=None
-        Parameters of a kernel that is given by its name, those of its feature map.
-    n_components : int or None, default=None
-        Number of features. None leaves a given map as it is, takes 256 for a kernel, and what
-        the budgets allow for "auto" (without budgets √n · log n).
-    alpha : float, "loo" or "gcv", default=1.0
-        The penalty, as in scikit-learn's ``KernelRidge`` and ``Ridge``; or how it is chosen from
-        `alphas`, in mode "primal": "loo" takes the least leave-one-out error (over up to 2048
-        rows, always with the model of all other rows); "gcv" takes the largest alpha whose
-        generalised cross-validation score is within its standard error of the least.
-    alphas : array of float or None, default=None
-        What to choose from; None is 50 values from 1e-10 to 1 times the trace of the Gram matrix.
-    mode : {"primal", "exact", "row-sketch"}, default="primal"
-        "exact" solves the system of the exact kernel by preconditioned conjugate gradients;
-        "row-sketch" solves a smaller one, whose rows are sketched to a number in proportion to
-        the statistical dimension (Theorem E.2 of [1]_), and checks the result: see `row_sketch_`.
-    eps : float, default=0.1
-        The row sketch aims at an objective within 1 + eps of the least one.
-    tol : float, default=1e-6
-        The relative residual to reach in mode "exact".
-    fit_intercept : bool, default=True
-        Whether there is a constant term b without penalty. In mode "row-sketch" it is the mean of
-        y.
-    time_budget : float or None, default=None
-        Seconds that a fit with ``sketch="auto"`` may take beside its pilot, which itself takes one
-        or two. Budgets limit the size: they are refused beside `n_components`, and for a given map.
-    memory_budget : float or None, default=None
-        Bytes that a fit with ``sketch="auto"`` may hold at a time beside the rows: the Gram
-        matrix, its factors, landmarks, and features of blocks of rows, which get shorter where
-        memory is scarce. In the modes "exact" and "row-sketch", bytes of the kernel matrix, which
-        is computed anew for every product where it takes more.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the feature map, unless that has its own, and of all samples.
-    n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning. Products of matrices use those of BLAS.
-    verbose : int, default=0
-        Whether to report progress on standard error.
+    %(ridge_model)s
+    %(ridge_options)s
+    %(verbose)s
 
     Attributes
     ----------
-    sketch_ : transformer
-        The fitted feature map.
     coef_, intercept_ : ndarray of shape (m,) or (t, m); float or ndarray of shape (t,)
-        The solution, as in scikit-learn's ``Ridge``; `coef_` in mode "primal" only.
-    alpha_, alphas_, scores_ : float, ndarray, ndarray
-        The penalty in use; the path it was chosen from, and the scores.
-    statistics_ : RidgeStatistics
-        Sums over all rows, in mode "primal"; they can be merged with those of other rows.
-    effective_dimension_ : float
-        Degrees of freedom of the fit without the intercept, in mode "primal".
-    choice_ : Choice
-        What ``sketch="auto"`` chose, and why.
-    kernel_, X_fit_, dual_coef_ : kernel, array, ndarray of shape (n,) or (n, t)
-        f(x) = k(x, X_fit_) @ dual_coef_, in the modes "exact" and "row-sketch"; of the rows in use.
-    solver_result_ : SolverResult
-        How the solver fared, in mode "exact".
-    row_sketch_ : RowSketchReport
-        Size and quality of the row sketch, with a bound of the objective relative to its minimum.
-    seed_ : int
-        The seed that all random numbers come from.
-    n_features_in_ : int
-        Number of columns seen by `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the columns seen by `fit`, if they had string names.
+        The solution, as in scikit-learn's ``Ridge``; `coef_` on features only.
+    noise_variance_ : float or ndarray of shape (t,)
+        The variance σ² of the targets' noise, by the residuals Σ w_i r_i² / (n − degrees of
+        freedom); on features.
+    %(ridge_attributes)s
 
     References
     ----------
-    .. [1] Z. Song, D. Woodruff, Z. Yu, L. Zhang, "Fast Sketching of Polynomial Kernels of
+    .. [SWYZ21] Z. Song, D. Woodruff, Z. Yu, L. Zhang, "Fast Sketching of Polynomial Kernels of
        Polynomial Degree", ICML 2021.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.kernel_ridge import SketchedKernelRidge
+    >>> from powersketch import SketchedKernelRidge
     >>> random = np.random.RandomState(0)
     >>> X = random.rand(500, 3)
     >>> y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * random.randn(500)
     >>> model = SketchedKernelRidge(alpha="loo", random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2)
     0.95
-    >>> bool(0.09 < np.sqrt(model.scores_.min()) < 0.11)
+    >>> bool(0.09 < np.sqrt(model.noise_variance_) < 0.11)
     True
     """
 
-    def __init__(
-        self,
-        sketch: Any = None,
-        *,
-        kernel: str | Kernel | None = None,
-        kernel_params: dict[str, Any] | None = None,
-        n_components: int | None = None,
-        alpha: float | str = 1.0,
-        alphas: ArrayLike | None = None,
-        mode: str = "primal",
-        eps: float = 0.1,
-        tol: float = 1e-6,
-        fit_intercept: bool = True,
-        time_budget: float | None = None,
-        memory_budget: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.sketch = sketch
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alphas = alphas
-        self.mode = mode
-        self.eps = eps
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.time_budget = time_budget
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
+    @documented
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the feature map and the ridge regression.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : array of shape (n_samples,), default=None
-            Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole
-            weights repeat rows.
+        %(ridge_training)s
 
         Returns
         -------
@@ -187,12 +92,10 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
             The fitted regressor. A fit that fails leaves it as it was.
         """
         self._check_parameters()
-        rows, targets = checked_targets(X, y, estimator=self)
-        weights = checked_weights(sample_weight, rows)
-        warn_of_outlying_targets(targets, weights)
-        self._fit_rows(TrainingRows.of_positive_weight(rows, targets, weights), X)
+        self._fit_rows(self._training_rows(X, y, sample_weight), X)
         return self
 
+    @documented
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add a block of rows; the first one fits the feature map.
 
@@ -201,12 +104,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : array of shape (n_samples,), default=None
-            Weights, not negative.
+        %(ridge_training)s
 
         Returns
         -------
@@ -215,68 +113,117 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         """
         self._check_parameters()
         self._check_partial()
-        rows, targets = checked_targets(X, y, estimator=self)
-        weights = checked_weights(sample_weight, rows)
-        warn_of_outlying_targets(targets, weights)
-        self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X)
+        self._add_rows(self._training_rows(X, y, sample_weight), X)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return predictions.
+    @documented
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return predictions, and on request how uncertain they are.
+
+        Ridge regression is the mean of a Gaussian process with the prior covariance
+        σ² / alpha · k and noise of variance σ² / w_i, with σ² as in `noise_variance_`; the standard
+        deviation is that of a new observation of weight one: of f + b after the data, and of the
+        noise. What features cannot express of the kernel (k(x, x) − ‖z(x)‖², where that is
+        positive) counts as unknown. The intercept has a flat prior. It takes a fit on features,
+        an alpha above 0 and more rows than degrees of freedom.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
+        %(ridge_rows)s
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             float32 for float32 rows, else float64.
+        std : ndarray of the same shape and dtype
+            Standard deviations; only if `return_std`.
         """
-        return self._decision(X)
+        if not return_std:
+            return self._decision(X)
+        posterior, parts = self._posterior, []
 
-    def predict_std(self, X: Any) -> NDArray[Any]:
-        """Return the standard deviation of the function f + b at every row, without the noise.
+        def visit(X: Rows, Z: Float64) -> None:
+            variances = posterior.variances(Z, self._missing(X, Z))
+            parts.append(in_dtype_of_rows(np.sqrt(variances), X.dtype))
 
-        Ridge regression is the mean of a Gaussian process with the prior covariance
-        σ² / alpha · k and noise of variance σ² / w_i; this is the standard deviation of its
-        posterior. σ² is estimated by the residuals, Σ w_i r_i² / (n − degrees of freedom). For
-        the standard deviation of a new observation, add σ² to the square. What features cannot
-        express of the kernel (k(x, x) − ‖z(x)‖², where that is positive) counts as unknown. The
-        intercept has a flat prior. In mode "primal" only, with more rows than degrees of freedom.
+        return self._decision(X, visit), np.concatenate(parts)
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Rows are samples.
+    @cached_property
+    def noise_variance_(self) -> Any:
+        """The variance of the targets' noise, estimated by the residuals."""
+        try:
+            return self._posterior.noise_variance[()]
+        except InputError as error:
+            raise AttributeError(f"noise_variance_: {error}") from error
 
-        Returns
-        -------
-        std : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            float32 for float32 rows, else float64.
-        """
-        statistics = self._statistics("predict_std")
+    @cached_property
+    def _posterior(self) -> Posterior:
+        """What standard deviations follow from; computed when one is first asked for."""
+        statistics = self._statistics("the standard deviation of predictions")
         if not self.alpha_ > 0.0:
             raise InputError(
-                "predict_std needs alpha above 0, got 0: without a penalty there is no prior."
+                "the standard deviation of predictions needs alpha above 0, got 0: without a "
+                "penalty there is no prior."
             )
-        X = self._checked_new_rows(X)
-        if "_posterior" not in vars(self):
-            self._posterior = Posterior.of(
-                statistics, self.alpha_, fit_intercept=self._solved().fit_intercept
-            )
-        values = np.empty((X.shape[0], *statistics.target_mean.shape))
-        for part in map_blocks(self.sketch_, X, self._block_bytes):
-            Z = features_of(self.sketch_, X[part]).astype(np.float64, copy=False)
-            values[part] = np.sqrt(self._posterior.variances(Z, self._missing(X[part], Z)))
-        return in_dtype_of_rows(values, X.dtype)
+        return Posterior.of(statistics, self.alpha_, fit_intercept=self._solved().fit_intercept)
 
-    def _missing(self, X: Any, Z: NDArray[np.float64]) -> NDArray[np.float64] | float:
-        kernel = getattr(self.sketch_, "kernel_", None)
-        if not isinstance(kernel, Kernel):
+    def _missing(self, X: Rows, Z: Float64) -> Vector | float:
+        """Return what the features of every row lack of k(x, x)."""
+        kernel = vars(self).get("kernel_")
+        if kernel is None:
             return 0.0
         diagonal = kernel.diagonal(X).astype(np.float64)
         missing = diagonal - np.einsum("ij,ij->i", Z, Z)
         rounding = _ROUNDING * np.finfo(X.dtype).eps * diagonal
         return np.where(missing > rounding, missing, 0.0)
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        rows, targets = checked_targets(X, y, estimator=self)
+        weights = checked_weights(sample_weight, rows)
+        warn_of_outlying_targets(targets, weights)
+        return TrainingRows.of_positive_weight(rows, targets, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The posterior of f under the prior covariance σ² / alpha · k and noise of variance σ² / w_i.
+
+    Its mean is ridge regression. Its variance at x is σ² z(x)ᵀ(G + alpha I)⁻¹z(x), and, if there
+    is an intercept, the same about the mean of the features plus σ² / Σ w_i.
+    """
+
+    spectrum: GramSpectrum
+    alpha: float
+    feature_mean: Vector
+    constant: float
+    noise_variance: Real
+
+    @classmethod
+    def of(cls, statistics: RidgeStatistics, alpha: float, *, fit_intercept: bool) -> Self:
+        """Estimate the noise by the residuals, and keep what the variance follows from."""
+        gram, cross, squares = statistics.moments(fit_intercept=fit_intercept)
+        spectrum = GramSpectrum.of(gram)
+        residuals = squares - spectrum.explained(alpha) @ (spectrum.vectors.T @ cross) ** 2
+        freedom = statistics.count - spectrum.effective_dimension(alpha) - float(fit_intercept)
+        if freedom <= _SMALLEST_FREEDOM * statistics.count:
+            raise InputError(
+                f"the noise is estimated by residuals, for which {statistics.count} rows leave "
+                f"{max(freedom, 0.0):.3g} degrees of freedom; necessary is more than rounding "
+                "errors: give more rows, or use a larger alpha."
+            )
+        noise = np.maximum(residuals, 0.0) / freedom
+        mean = statistics.feature_mean if fit_intercept else np.zeros_like(spectrum.values)
+        constant = 1.0 / statistics.weight if fit_intercept else 0.0
+        return cls(spectrum, alpha, mean, constant, np.asarray(noise))
+
+    def variances(self, Z: Float64, missing: Vector | float) -> Float64:
+        """Return the variance of new observations at rows of features Z, for every target.
+
+        `missing` is the part of k(x, x) that the features lack: what they cannot express is as
+        uncertain as it was before any data.
+        """
+        rotated = (Z - self.feature_mean) @ self.spectrum.vectors
+        known = rotated**2 @ self.spectrum.inverses(self.alpha) + self.constant
+        return np.multiply.outer(1.0 + known + missing / self.alpha, self.noise_variance)

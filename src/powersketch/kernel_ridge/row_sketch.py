@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersketch import routines
 from powersketch.accuracy import statistical_dimension
+from powersketch.arrays import Float64, Real, Vector
 from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress, interruptible, thread_count
-from powersketch.kernel_ridge.dual_system import DualSystem
-from powersketch.kernel_ridge.primal import feature_blocks
-from powersketch.kernel_ridge.solutions import DualSolution
+from powersketch.kernel_ridge.dual import DualSystem
+from powersketch.kernel_ridge.features import feature_blocks
+from powersketch.kernel_ridge.statistics import RidgeSolution
 from powersketch.linalg import CholeskyFactor, conjugate_gradients, dominant_rows_message
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
@@ -51,7 +51,7 @@ class RowSketchReport:
 
 def row_sketch_solution(
     system: DualSystem, feature_map: Any, *, fit_intercept: bool, eps: float, verbose: int
-) -> tuple[DualSolution, RowSketchReport]:
+) -> tuple[RidgeSolution, RowSketchReport]:
     """Return coefficients and intercept, and how near to the best ones they are."""
     rows = system.rows
     _refuse_dominant_rows(system)
@@ -70,15 +70,15 @@ def row_sketch_solution(
     ratio = _objective_ratio(system, coef, right, eps)
     if ratio > 1.0 + eps:
         _warn_of_coarse_features(system, ratio, eps)
-    dual = DualSolution(system.alpha, coef.reshape(targets.shape), intercept)
-    return dual, RowSketchReport(count, dimension, ratio)
+    solution = RidgeSolution(coef.reshape(targets.shape), intercept, system.alpha, fit_intercept)
+    return solution, RowSketchReport(count, dimension, ratio)
 
 
 def _refuse_dominant_rows(system: DualSystem) -> None:
     """Name the rows beside which alpha is nothing, where the sketch could only name alpha."""
     cause = dominant_rows_message(system.kernel.diagonal(system.rows.X), system.rows.numbers)
     if cause is not None:
-        raise InputError(f"mode='row-sketch' cannot be used: {cause}.")
+        raise InputError(f"features='row-sketch' cannot be used: {cause}.")
 
 
 def sketched_rows(dimension: float, eps: float) -> int:
@@ -91,9 +91,7 @@ def sketched_rows(dimension: float, eps: float) -> int:
     return math.ceil((1.0 + _MARGIN / eps) * (dimension + _SPREAD - min(math.log(eps), 0.0)))
 
 
-def _sketched_solution(
-    system: DualSystem, columns: NDArray[Any], right: NDArray[np.float64], count: int
-) -> NDArray[np.float64]:
+def _sketched_solution(system: DualSystem, columns: Real, right: Float64, count: int) -> Float64:
     """Return the x that minimises ‖S(Z Zᵀ x − y)‖² + alpha ‖Zᵀ x‖², for Zᵀ and yᵀ."""
     if count == columns.shape[1]:
         return _small_system(columns, right, system.alpha)
@@ -106,14 +104,12 @@ def _sketched_solution(
     return _transposed_product(sketch, solution, threads)
 
 
-def _feature_columns(
-    feature_map: Any, system: DualSystem, roots: NDArray[np.float64], verbose: int
-) -> NDArray[Any]:
+def _feature_columns(feature_map: Any, system: DualSystem, roots: Vector, verbose: int) -> Real:
     """Return Zᵀ, a row for every feature, as S works along the rows of an array."""
     rows = system.rows
     progress = Progress("row sketch", rows.count, verbose)
     columns, start = np.empty((0, rows.count)), 0
-    for Z, _, _ in feature_blocks(feature_map, rows, progress):
+    for Z, _, _ in feature_blocks(feature_map, rows, progress=progress):
         if not start:
             columns = np.empty((Z.shape[1], rows.count), Z.dtype)
         part = slice(start, start + Z.shape[0])
@@ -122,17 +118,15 @@ def _feature_columns(
     return columns
 
 
-def _small_system(columns: NDArray[Any], right: NDArray[Any], alpha: float) -> NDArray[np.float64]:
+def _small_system(columns: Real, right: Real, alpha: float) -> Float64:
     """Return (A Aᵀ + alpha I)⁻¹ b for Aᵀ and bᵀ."""
     A = columns.astype(np.float64, copy=False)
     factor = CholeskyFactor(interruptible(lambda: A.T @ A), alpha=alpha)
-    solution: NDArray[np.float64] = factor @ right.T.astype(np.float64)
+    solution: Float64 = factor @ right.T.astype(np.float64)
     return solution
 
 
-def _transposed_product(
-    sketch: SRHT, vectors: NDArray[np.float64], threads: int
-) -> NDArray[np.float64]:
+def _transposed_product(sketch: SRHT, vectors: Float64, threads: int) -> Float64:
     """Return Sᵀ V: H and D are symmetric, and P puts samples back where they came from."""
     spec = sketch.spec
     # Fewer samples than rows are all distinct.
@@ -142,9 +136,7 @@ def _transposed_product(
     return np.ascontiguousarray((mixed * spec.signs).T)
 
 
-def _objective_ratio(
-    system: DualSystem, coef: NDArray[np.float64], right: NDArray[np.float64], eps: float
-) -> float:
+def _objective_ratio(system: DualSystem, coef: Float64, right: Float64, eps: float) -> float:
     """Return an upper bound of the objective of the coefficients relative to its minimum.
 
     The minimum is alpha yᵀA⁻¹y with A = K + alpha W⁻¹, which is at least
@@ -177,9 +169,9 @@ def _objective_ratio(
 
 def _dual_bound(
     alpha: float,
-    vectors: NDArray[np.float64],
-    products: NDArray[np.float64],
-    right: NDArray[np.float64],
+    vectors: Float64,
+    products: Float64,
+    right: Float64,
 ) -> float:
     return alpha * float(2.0 * np.sum(vectors * right) - np.sum(vectors * products))
 
@@ -188,6 +180,7 @@ def _warn_of_coarse_features(system: DualSystem, ratio: float, eps: float) -> No
     warn_user(
         f"the objective is up to {ratio:.3g} times its minimum, more than 1 + eps = "
         f"{1.0 + eps:.3g}: the features are too coarse for alpha={system.alpha:.3g} (or, rarely, "
-        "the sketch of the rows was unlucky). Use more components, a larger alpha or mode='exact'.",
+        "the sketch of the rows was unlucky). Use more components, a larger alpha or "
+        "features='exact'.",
         CoarseSketchWarning,
     )

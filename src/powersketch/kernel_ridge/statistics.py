@@ -3,39 +3,69 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.blas import dger
+from numpy.typing import ArrayLike
+from scipy.linalg.blas import dgemm, dger, dsyrk
 
+from powersketch.arrays import Float64, Real, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge.accumulation import StatisticsSum, row_blocks
-from powersketch.kernel_ridge.spectrum import GramSpectrum
-from powersketch.kernel_ridge.targets import checked_targets, checked_weights
+from powersketch.execution import interruptible
+from powersketch.kernel_ridge.training_rows import (
+    SMALLEST_BLOCK,
+    checked_targets,
+    checked_weights,
+    row_blocks,
+)
 from powersketch.linalg import CholeskyFactor
 from powersketch.parameters import checked_non_negative
 
-__all__ = ["RidgeSolution", "RidgeStatistics", "block_statistics"]
+# This many multiplications take a fraction of a second, after which Ctrl-C takes effect.
+_BLOCK_PRODUCTS = 4e10
+_MIRRORED = 512
+_CACHED = 2**16  # numbers that stay in cache
+
+Blocks: TypeAlias = Iterable[tuple[Any, Float64, Vector | None]]
+"""Features, targets, and weights or None, of one block of rows after the other."""
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
-    """Coefficients and intercept, in the shapes of scikit-learn's ``Ridge``."""
+    """Coefficients and intercept, in the shapes of scikit-learn's ``Ridge``.
 
-    coef: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    Attributes
+    ----------
+    coef : ndarray of shape (m,) or (t, m)
+        Of the features; with the exact kernel those of the rows, of shape (n,) or (n, t).
+    intercept : ndarray of shape () or (t,)
+        The constant term.
+    alpha, fit_intercept : float, bool
+        The penalty, and whether the intercept was free.
+    alphas, scores : ndarray or None
+        The path that alpha was chosen from, if it was.
+    effective_dimension : float or None
+        That of the features at this alpha, where it came with the choice.
+    """
+
+    coef: Float64
+    intercept: Float64
+    alpha: float = field(repr=False)
+    fit_intercept: bool = field(repr=False)
+    alphas: Vector | None = field(default=None, repr=False)
+    scores: Vector | None = field(default=None, repr=False)
+    effective_dimension: float | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeStatistics:
     """Weighted sums over rows of features Z and targets y that ridge regression is solved from.
 
-    Second moments are about the means, which keeps their digits where the means are large. Two of
-    these objects merge into that of all their rows, in any order and grouping, up to rounding
-    errors: rows can be split among blocks, processes and machines.
+    Second moments are about the means, which keeps their digits where the means are large. Objects
+    merge into that of all their rows, in any order and grouping, up to rounding errors: rows can be
+    split among blocks, processes and machines.
 
     Parameters
     ----------
@@ -66,11 +96,11 @@ class RidgeStatistics:
 
     count: int
     weight: float
-    feature_mean: NDArray[np.float64]
-    target_mean: NDArray[np.float64]
-    gram: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    target_squares: NDArray[np.float64]
+    feature_mean: Float64
+    target_mean: Float64
+    gram: Float64
+    cross: Float64
+    target_squares: Float64
 
     def __repr__(self) -> str:
         """Return the sizes: the arrays are too large to be read."""
@@ -92,10 +122,15 @@ class RidgeStatistics:
         RidgeStatistics
             A new object.
         """
-        self._check_compatible(other)
-        weight = self.weight + other.weight
+        if self.cross.shape != other.cross.shape:
+            raise InputError(
+                f"statistics of shape {self.cross.shape} and {other.cross.shape} cannot be merged; "
+                "the numbers of features and of targets must be equal: use the same fitted map and "
+                "the same targets for all blocks."
+            )
         if not (self.weight and other.weight):
             return self if self.weight else other
+        weight = self.weight + other.weight
         share, root = other.weight / weight, np.sqrt(self.weight * other.weight / weight)
         # Second moments about the joint mean [CGL83].
         apart = root * (other.feature_mean - self.feature_mean)
@@ -104,8 +139,8 @@ class RidgeStatistics:
         return RidgeStatistics(
             count=self.count + other.count,
             weight=weight,
-            feature_mean=_between(self.feature_mean, other.feature_mean, share),
-            target_mean=_between(self.target_mean, other.target_mean, share),
+            feature_mean=(1.0 - share) * self.feature_mean + share * other.feature_mean,
+            target_mean=np.asarray((1.0 - share) * self.target_mean + share * other.target_mean),
             gram=dger(1.0, apart, apart, a=gram, overwrite_a=True),
             cross=self.cross + other.cross + np.multiply.outer(apart, targets_apart),
             target_squares=self.target_squares + other.target_squares + targets_apart**2,
@@ -130,13 +165,8 @@ class RidgeStatistics:
             raise InputError("there are no statistics to merge; at least 1 is necessary: give one.")
         return total
 
-    def moments(
-        self, *, fit_intercept: bool = True
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return ZᵀWZ, ZᵀWy and yᵀWy: about the means if there is an intercept, else about 0.
-
-        The first is the object's own array if there is an intercept: it is not to be changed.
-        """
+    def moments(self, *, fit_intercept: bool = True) -> tuple[Float64, Float64, Float64]:
+        """Return ZᵀWZ, ZᵀWy and yᵀWy: not copied and about the means, or about 0 if b = 0."""
         if fit_intercept:
             return self.gram, self.cross, self.target_squares
         root = np.sqrt(self.weight)
@@ -162,28 +192,22 @@ class RidgeStatistics:
         """
         alpha = checked_non_negative("alpha", alpha, reason="as it penalises the coefficients")
         gram, cross, _ = self.moments(fit_intercept=fit_intercept)
-        rounding = gram.shape[0] * float(np.finfo(np.float64).eps) * np.trace(gram)
-        if alpha > rounding:
+        if alpha > rounding_level(gram):
             # Row by row, as the factorisation takes it; the matrix is symmetric.
             coef = CholeskyFactor(gram.T.copy(order="C"), alpha=alpha) @ cross
         else:
             coef = GramSpectrum.of(gram).solve(cross, alpha)
-        return self.solution(coef, fit_intercept=fit_intercept)
+        return self.solution(coef, alpha, fit_intercept=fit_intercept)
 
-    def solution(self, coef: NDArray[np.float64], *, fit_intercept: bool) -> RidgeSolution:
+    def solution(
+        self, coef: Float64, alpha: float, *, fit_intercept: bool, **path: Any
+    ) -> RidgeSolution:
         """Return these coefficients, of shape (m,) or (m, t), with the intercept they call for."""
         intercept = np.zeros_like(self.target_mean)
         if fit_intercept:
             intercept = self.target_mean - self.feature_mean @ coef
-        return RidgeSolution(np.ascontiguousarray(coef.T), np.asarray(intercept))
-
-    def _check_compatible(self, other: RidgeStatistics) -> None:
-        if self.cross.shape != other.cross.shape:
-            raise InputError(
-                f"statistics of shape {self.cross.shape} and {other.cross.shape} cannot be merged; "
-                "the numbers of features and of targets must be equal: use the same fitted map and "
-                "the same targets for all blocks."
-            )
+        transposed = np.ascontiguousarray(coef.T)
+        return RidgeSolution(transposed, np.asarray(intercept), alpha, fit_intercept, **path)
 
 
 def block_statistics(
@@ -219,18 +243,139 @@ def block_statistics(
     )
 
 
-def statistics_of_blocks(blocks: Iterator[tuple[Any, Any, Any]]) -> RidgeStatistics:
+def statistics_of_blocks(blocks: Blocks) -> RidgeStatistics:
     """Return the statistics of all blocks (features, targets, weights or None) together."""
-    total: StatisticsSum | None = None
+    total: _StatisticsSum | None = None
     for Z, y, weights in blocks:
-        if total is None:
-            total = StatisticsSum.about_means(Z, y)
+        total = total or _StatisticsSum(Z, y)
         total.add(Z, y, weights)
     if total is None:
         raise InputError("there are no rows; at least 1 is necessary: give a block of rows.")
-    return RidgeStatistics(**total.centred())
+    return total.centred()
 
 
-def _between(first: NDArray[Any], second: NDArray[Any], share: float) -> NDArray[np.float64]:
-    mean: NDArray[np.float64] = np.asarray((1.0 - share) * first + share * second)
-    return mean
+class _StatisticsSum:
+    """First and second moments of features and targets about fixed shifts.
+
+    The moments about the means follow at the end. Shifts near the means, here the means of the
+    first block, keep their digits.
+    """
+
+    def __init__(self, Z: Any, y: Float64) -> None:
+        self.shift = np.asarray(Z.mean(axis=0, dtype=np.float64)).reshape(-1)
+        self.target_shift = np.asarray(y.mean(axis=0))
+        features = self.shift.size
+        self._count, self._weight = 0, 0.0
+        self._gram = np.zeros((features, features), order="F")
+        self._sums = np.zeros(features)
+        self._deviations = np.empty((0, features))
+        self._target_sums = np.zeros_like(self.target_shift)
+        self._cross = np.zeros((features, *self.target_shift.shape))
+        self._target_squares = np.zeros_like(self.target_shift)
+
+    def add(self, Z: Any, y: Float64, weights: Float64 | None) -> None:
+        """Add the rows of a block; weights of None are ones."""
+        Z = Z.toarray() if is_sparse(Z) else Z
+        deviations = self._deviations_of(Z)
+        roots = np.ones(Z.shape[0]) if weights is None else np.sqrt(weights)
+        if weights is not None:
+            deviations *= roots[:, np.newaxis]
+        targets = (y - self.target_shift) * roots.reshape(-1, *(1,) * (y.ndim - 1))
+        self._add_to_gram(deviations)
+        # By the same library as the Gram matrix: the threads of two would get in each other's way.
+        sums = dgemm(1.0, deviations.T, np.column_stack((roots, targets)))
+        self._sums += sums[:, 0]
+        self._cross += sums[:, 1:].reshape(self._cross.shape)
+        self._target_sums += roots @ targets
+        self._target_squares += np.einsum("i...,i...->...", targets, targets)
+        self._weight += float(roots @ roots)
+        self._count += int(np.count_nonzero(roots))
+
+    def _deviations_of(self, Z: Real) -> Float64:
+        """Return Z without the shift, in memory that is the same for all blocks of a length."""
+        if Z.shape[0] > self._deviations.shape[0]:
+            self._deviations = np.empty((Z.shape[0], self.shift.size))
+        deviations = self._deviations[: Z.shape[0]]
+        # Rows stay in cache between the two steps, which are faster than one of mixed dtypes.
+        for part in slices(Z.shape[0], max(_CACHED // self.shift.size, 1)):
+            deviations[part] = Z[part]
+            deviations[part] -= self.shift
+        return deviations
+
+    def _add_to_gram(self, deviations: Float64) -> None:
+        """Add to one triangle, in place: half of the work of a product, and no second matrix."""
+        step = max(int(_BLOCK_PRODUCTS / deviations.shape[1] ** 2), SMALLEST_BLOCK)
+        for part in slices(deviations.shape[0], step):
+            self._gram = dsyrk(1.0, deviations[part].T, beta=1.0, c=self._gram, overwrite_c=True)
+
+    def centred(self) -> RidgeStatistics:
+        """Return the moments about the means; nothing can be added afterwards."""
+        scale = 1.0 / self._weight if self._weight else 0.0
+        drift, target_drift = scale * self._sums, scale * self._target_sums
+        gram = dsyrk(-self._weight, drift[:, np.newaxis], beta=1.0, c=self._gram, overwrite_c=True)
+        mirror_upper_triangle(gram)
+        return RidgeStatistics(
+            count=self._count,
+            weight=self._weight,
+            feature_mean=self.shift + drift,
+            target_mean=np.asarray(self.target_shift + target_drift),
+            gram=gram,
+            cross=self._cross - self._weight * np.multiply.outer(drift, target_drift),
+            target_squares=np.asarray(self._target_squares - self._weight * target_drift**2),
+        )
+
+
+def mirror_upper_triangle(matrix: Float64) -> None:
+    """Copy what is above the diagonal to what is below it."""
+    for part in slices(matrix.shape[0], _MIRRORED):
+        corner = matrix[part, part]
+        np.copyto(corner, np.triu(corner) + np.triu(corner, 1).T)
+        matrix[part.stop :, part] = matrix[part, part.stop :].T
+
+
+@dataclass(frozen=True, eq=False)
+class GramSpectrum:
+    """G = V diag(values) Vᵀ for a symmetric matrix without negative eigenvalues."""
+
+    values: Float64
+    vectors: Float64
+
+    @classmethod
+    def of(cls, gram: Float64) -> Self:
+        """Decompose the matrix, which is left as it is."""
+        values, vectors = interruptible(lambda: np.linalg.eigh(gram))
+        # Rounding errors can make the smallest ones negative.
+        return cls(np.maximum(values, 0.0), vectors)
+
+    def inverses(self, alpha: float | Float64) -> Float64:
+        """Return 1 / (values + alpha), and 0 where that is below rounding errors.
+
+        With alpha = 0, zeros instead of huge numbers give the least-squares solution of least norm.
+        """
+        shifted = np.add.outer(self.values, alpha)
+        rounding = self.values.size * float(np.finfo(np.float64).eps) * self.values.max()
+        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > rounding)
+
+    def solve(self, right: Float64, alpha: float) -> Float64:
+        """Return (G + alpha I)⁻¹ right, of least norm where that is not unique."""
+        inverses = self.inverses(alpha).reshape(-1, *(1,) * (right.ndim - 1))
+        solution: Float64 = self.vectors @ ((self.vectors.T @ right) * inverses)
+        return solution
+
+    def explained(self, alpha: float | Vector) -> Float64:
+        """Return by how much the squared residuals fall per c², c = VᵀZᵀWy.
+
+        They are y² − 2 c²/(λ + alpha) + λ c²/(λ + alpha)², λ the eigenvalues.
+        """
+        inverses = self.inverses(alpha)
+        values = self.values.reshape(-1, *(1,) * (inverses.ndim - 1))
+        return 2.0 * inverses - values * inverses**2
+
+    def effective_dimension(self, alpha: float | Float64) -> Any:
+        """Return tr(G (G + alpha I)⁻¹), the degrees of freedom that the regularisation leaves."""
+        return self.values @ self.inverses(alpha)
+
+
+def rounding_level(gram: Float64) -> float:
+    """Return the penalty below which G + alpha I may be singular to working precision."""
+    return float(gram.shape[0] * np.finfo(np.float64).eps * np.trace(gram))

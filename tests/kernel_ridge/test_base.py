@@ -1,7 +1,9 @@
-"""Settings that change between calls, and data that would be converted with a loss."""
+"""Settings that change between calls, data that would lose something, pickles and copies."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,14 @@ from sklearn.exceptions import DataConversionWarning
 from powersketch import GaussianSketch
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
-from tests.kernel_ridge.ridge_data import waves
+from tests.kernel_ridge.ridge_data import diabetes, digits, std, waves
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"n_components": 80},
-        {"sketch": "polynomial"},
+        {"kernel": "polynomial"},
         {"kernel_params": {"gamma": 9.0}},
         {"random_state": 9},
     ],
@@ -35,9 +37,11 @@ def test_a_map_that_changes_between_blocks_is_refused(change: dict[str, Any]) ->
 
 def test_a_given_map_that_changes_between_blocks_is_refused() -> None:
     X, y = waves(200)
-    model = SketchedKernelRidge(GaussianSketch(n_components=30), random_state=0).partial_fit(X, y)
-    model.set_params(sketch__gamma=3.0)
-    with pytest.raises(InputError, match="sketch__gamma has changed since the first block"):
+    model = SketchedKernelRidge(
+        features=GaussianSketch(n_components=30), random_state=0
+    ).partial_fit(X, y)
+    model.set_params(features__gamma=3.0)
+    with pytest.raises(InputError, match="features__gamma has changed since the first block"):
         model.partial_fit(X, y)
 
 
@@ -46,7 +50,9 @@ def test_what_the_solution_alone_depends_on_may_change() -> None:
     model = SketchedKernelRidge(n_components=30, random_state=0).partial_fit(X, y)
     model.set_params(alpha=5.0, fit_intercept=False, verbose=False).partial_fit(X, y)
     twice = np.vstack((X, X)), np.concatenate((y, y))
-    once = SketchedKernelRidge(model.sketch_, alpha=5.0, fit_intercept=False).fit(*twice)
+    once = SketchedKernelRidge(features=model.feature_map_, alpha=5.0, fit_intercept=False).fit(
+        *twice
+    )
     np.testing.assert_allclose(model.predict(X), once.predict(X), rtol=1e-6, atol=1e-9)
 
 
@@ -63,9 +69,9 @@ def test_what_was_fitted_does_not_depend_on_later_parameters() -> None:
     X, y = waves(200)
     parameters: dict[str, Any] = {"n_components": 30, "random_state": 0, "alpha": 0.1}
     model = SketchedKernelRidge(**parameters).fit(X, y + 5.0)
-    expected = model.predict_std(X), model.effective_dimension_
+    expected = std(model, X), model.effective_dimension_
     changed = SketchedKernelRidge(**parameters).fit(X, y + 5.0).set_params(fit_intercept=False)
-    np.testing.assert_array_equal(changed.predict_std(X), expected[0])
+    np.testing.assert_array_equal(std(changed, X), expected[0])
     assert changed.effective_dimension_ == expected[1]
 
 
@@ -111,12 +117,12 @@ def test_targets_of_any_numeric_type_are_taken() -> None:
 
 
 @pytest.mark.parametrize(("scale", "reached"), [(1e39, "beyond"), (1e-60, "below")])
-@pytest.mark.parametrize("mode", ["primal", "exact"])
+@pytest.mark.parametrize("kind", ["sketch", "exact"])
 def test_predictions_that_float32_cannot_hold_are_refused(
-    mode: str, scale: float, reached: str
+    kind: str, scale: float, reached: str
 ) -> None:
     X, y = waves(100)
-    model = SketchedKernelRidge(mode=mode, random_state=0).fit(X, scale * y)
+    model = SketchedKernelRidge(features=kind, random_state=0).fit(X, scale * y)
     with pytest.raises(InputError, match=f"predictions are {reached} the range of float32"):
         model.predict(X.astype(np.float32))
     assert 0.0 < np.abs(model.predict(X)).max() < np.inf
@@ -135,6 +141,97 @@ def test_alphas_of_another_type_are_refused(alphas: Any) -> None:
         SketchedKernelRidge(alpha="loo", alphas=alphas).fit(*waves(50))
 
 
-def test_kernel_parameters_are_a_dict() -> None:
-    with pytest.raises(InputTypeError, match=r"kernel_params=\['gamma'\] is a list"):
-        SketchedKernelRidge(kernel_params=["gamma"]).fit(*waves(50))  # type: ignore[arg-type]
+COMPONENTS = 400
+GRAM = 8 * COMPONENTS**2
+
+
+def loaded(model: Any) -> Any:
+    return pickle.loads(pickle.dumps(model))
+
+
+def fitted(**parameters: Any) -> SketchedKernelRidge:
+    X, y = diabetes()
+    return SketchedKernelRidge(n_components=COMPONENTS, random_state=0, **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", [1.0, "loo", "gcv"])
+def test_a_pickle_holds_what_predictions_need(alpha: float | str) -> None:
+    X, _ = diabetes()
+    model = fitted(alpha=alpha)
+    std(model, X)
+    assert len(pickle.dumps(model)) < GRAM / 8
+    again = loaded(model)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert (again.intercept_, again.alpha_) == (model.intercept_, model.alpha_)
+    assert model.statistics_.count == 442  # the model itself has lost nothing
+
+
+@pytest.mark.parametrize(
+    "use", ["statistics_", "noise_variance_", "predict", "effective_dimension_"]
+)
+def test_what_is_missing_names_the_remedy(use: str) -> None:
+    X, _ = diabetes()
+    model = loaded(fitted())
+    with pytest.raises(AttributeError, match=r"pickle.*partial_fit.*statistics_"):
+        _ = std(model, X) if use == "predict" else getattr(model, use)
+
+
+def test_a_loaded_model_does_not_start_anew_in_silence() -> None:
+    X, y = diabetes()
+    model = loaded(fitted())
+    before = model.predict(X)
+    with pytest.raises(AttributeError, match=r"partial_fit .*pickle"):
+        model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.fit(X, y).partial_fit(X, y)  # a new fit has everything again
+    assert model.statistics_.count == 884
+    classifier = SketchedKernelRidgeClassifier(n_components=50, random_state=0).fit(*digits(200))
+    with pytest.raises(AttributeError, match=r"partial_fit .*pickle"):
+        loaded(classifier).partial_fit(*digits(200))
+
+
+def test_statistics_that_are_put_back_serve_again() -> None:
+    X, y = diabetes()
+    model = fitted()
+    again = loaded(model)
+    again.statistics_ = loaded(model.statistics_)
+    np.testing.assert_array_equal(std(again, X), std(model, X))
+    assert again.effective_dimension_ == model.effective_dimension_
+    assert again.partial_fit(X, y).statistics_.count == 884
+
+
+def test_a_model_of_blocks_goes_on_after_loading() -> None:
+    X, y = diabetes()
+    model = SketchedKernelRidge(n_components=40, random_state=0).partial_fit(X[:200], y[:200])
+    again = loaded(model).partial_fit(X[200:], y[200:])
+    expected = model.partial_fit(X[200:], y[200:])
+    np.testing.assert_array_equal(again.predict(X), expected.predict(X))
+    np.testing.assert_array_equal(std(again, X), std(expected, X))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_in_memory_keeps_everything(copied: Any) -> None:
+    X, y = diabetes()
+    model = fitted()
+    again = copied(model)
+    np.testing.assert_array_equal(std(again, X), std(model, X))
+    again.partial_fit(X, y)
+    assert (again.statistics_.count, model.statistics_.count) == (884, 442)
+
+
+def test_the_exact_mode_stores_rows_once() -> None:
+    X, y = diabetes()
+    model = SketchedKernelRidge(features="exact").fit(X, y)
+    assert len(pickle.dumps(model)) < 2 * X.nbytes
+    np.testing.assert_array_equal(loaded(model).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["sketch", "landmarks", "exact", "row-sketch"])
+def test_rows_that_are_changed_after_the_fit_change_nothing(kind: str) -> None:
+    X, y = diabetes(100)
+    mine = X.copy()
+    model = SketchedKernelRidge(features=kind, random_state=0).fit(mine, y)
+    before = model.predict(X)
+    mine[:] = 0.0
+    np.testing.assert_array_equal(model.predict(X), before)

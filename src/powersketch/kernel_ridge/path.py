@@ -1,0 +1,337 @@
+"""The penalty alpha: a number, or the value of a path with the best score."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import linalg
+
+from powersketch.arrays import Float64, Real, Vector, slices
+from powersketch.exceptions import InputError, warn_user
+from powersketch.kernel_ridge.statistics import (
+    Blocks,
+    GramSpectrum,
+    RidgeSolution,
+    RidgeStatistics,
+    rounding_level,
+)
+from powersketch.linalg import TriangularRows, cholesky_in_place
+from powersketch.random_streams import RandomStreams
+from powersketch.validation import sound_array
+
+# The leave-one-out error is a mean over at most this many rows: its standard error is then about
+# 3 % of it, and the differences along the path have much smaller ones.
+LEFT_OUT_ROWS = 2048
+_VALUES = 50
+_DECADES = 10
+_LEAST_SHARE = 10.0**-_DECADES  # of the trace of the Gram matrix, for the smallest alpha
+# Leverages come with rounding errors; one minus a leverage is not taken for less than this.
+_SMALLEST_SLACK = 1e-12
+_COLUMNS_AT_A_TIME = 1024
+# In products of m × m matrices, m the number of features, an eigendecomposition takes about this
+# long; as does a Cholesky factorisation, of which every alpha needs one.
+_EIGENDECOMPOSITION = 12.0
+_FACTORISATION = 0.5
+_FEWEST_FEATURES = 256  # to factor for every alpha
+_PROBES = 16
+# With more than this share of the features in use, further ones would be used as well.
+_MOST_IN_USE = 0.75
+# Relative change of the score per relative change of alpha; with less, the curve has levelled off.
+# That of large alphas may well be about to fall.
+_STEEP, _STEEP_OF_LARGE = 0.2, 0.05
+# Of the targets' variance. Such a fit leaves nothing to gain.
+_PERFECT = 1e-6
+# An alpha this many times above the smallest default is large.
+_LARGE = 10.0
+
+
+class RegularisationWarning(UserWarning):
+    """The best alpha is the smallest that was tried, and the error is not negligible.
+
+    The message names what helps most: more features, a kernel that varies faster, smaller alphas.
+    """
+
+
+def checked_alphas(alphas: ArrayLike | None) -> Vector | None:
+    """Return the values in ascending order; None stays None."""
+    if alphas is None:
+        return None
+    values = np.asarray(sound_array("alphas", alphas))
+    if values.dtype == object and values.ndim == 1:
+        values = np.array([v if isinstance(v, numbers.Real) else np.nan for v in values])
+    positive = values.ndim == 1 and values.size > 0 and values.dtype.kind in "iuf"
+    if not (positive and (np.isfinite(values) & (values > 0.0)).all()):
+        raise InputError(
+            f"alphas={alphas!r}: allowed is a list of finite numbers above 0, at least one: "
+            "give for example numpy.logspace(-6, 3, 50), or None."
+        )
+    return np.unique(values.astype(np.float64))
+
+
+def ridge_solution(
+    statistics: RidgeStatistics,
+    alpha: float | str,
+    alphas: Vector | None,
+    left_out: Blocks,
+    *,
+    fit_intercept: bool,
+) -> RidgeSolution:
+    """Solve for the given alpha, or for the one chosen by "gcv", or by "loo" from `left_out`."""
+    if not isinstance(alpha, str):
+        return statistics.solve(alpha, fit_intercept=fit_intercept)
+    if statistics.count < 2:
+        raise InputError(
+            f"alpha={alpha!r} needs at least 2 rows of positive weight, got {statistics.count}: "
+            "give more rows, or a number for alpha."
+        )
+    features = statistics.feature_mean.size
+    if alpha == "loo" and alphas is not None and factors_are_cheaper(alphas.size, features):
+        left_out = list(left_out)
+        solution = factored_path(statistics, alphas, left_out, fit_intercept=fit_intercept)
+        if solution is not None:
+            return solution
+    path = RegularisationPath.of(statistics, fit_intercept=fit_intercept)
+    alphas = path.default_alphas() if alphas is None else alphas
+    if alpha == "gcv":
+        scores = path.generalised_errors(alphas)
+        chosen = largest_within_error(alphas, scores, statistics.count)
+    else:
+        scores = path.left_out_errors(alphas, left_out)
+        chosen = float(alphas[np.argmin(scores)])
+    return path.solve(chosen, alphas=alphas, scores=scores)
+
+
+def largest_within_error(alphas: Vector, scores: Vector, rows: int) -> float:
+    """Return the largest alpha whose generalised score is within a standard error of the least.
+
+    The score is a mean of squares of about normal numbers, whose relative standard error is
+    √(2 / n). Towards small alphas it is often flat to that amount while the error is not.
+    """
+    if not np.isfinite(scores).any():
+        return float(alphas[-1])
+    near = np.flatnonzero(scores <= scores.min() * (1.0 + np.sqrt(2.0 / rows)))
+    return float(alphas[near[-1]])
+
+
+@dataclass(frozen=True, eq=False)
+class RegularisationPath:
+    """Ridge regression for many values of alpha at once.
+
+    In the basis of the eigenvectors of the Gram matrix every alpha is a division of numbers, so
+    that fifty of them cost little more than one.
+    """
+
+    statistics: RidgeStatistics
+    fit_intercept: bool
+    spectrum: GramSpectrum
+    # ZᵀWy in the basis of the eigenvectors, of shape (m, t).
+    cross: Float64
+    target_squares: Vector
+
+    @classmethod
+    def of(cls, statistics: RidgeStatistics, *, fit_intercept: bool) -> Self:
+        """Decompose the Gram matrix."""
+        gram, cross, squares = statistics.moments(fit_intercept=fit_intercept)
+        spectrum = GramSpectrum.of(gram)
+        rotated = spectrum.vectors.T @ cross
+        rotated = rotated.reshape(rotated.shape[0], -1)
+        return cls(statistics, fit_intercept, spectrum, rotated, np.atleast_1d(squares))
+
+    def default_alphas(self) -> Vector:
+        """Return 50 values down to 1e-10 of the trace of the Gram matrix, ascending."""
+        trace = float(self.spectrum.values.sum()) or 1.0
+        return trace * np.logspace(-_DECADES, 0.0, _VALUES)
+
+    def solve(self, alpha: float, **path: Any) -> RidgeSolution:
+        """Return the solution for one alpha."""
+        coef = self.spectrum.vectors @ (self.spectrum.inverses(alpha)[:, np.newaxis] * self.cross)
+        return self.statistics.solution(
+            coef.reshape(self.statistics.cross.shape),
+            alpha,
+            fit_intercept=self.fit_intercept,
+            effective_dimension=float(self.spectrum.effective_dimension(alpha)),
+            **path,
+        )
+
+    def generalised_errors(self, alphas: Vector) -> Vector:
+        r"""Return the scores of generalised cross-validation [GHW79].
+
+        They are RSS / n / (1 − p / n)² with p the effective number of parameters, and infinite
+        where p exceeds n / 2: there the residuals say nothing of the error.
+        """
+        rows = self.statistics.count
+        parameters = self.effective_parameters(alphas)
+        usable = parameters <= 0.5 * rows
+        slack = np.where(usable, 1.0 - parameters / rows, 1.0)
+        return np.where(usable, self.squared_residuals(alphas) / rows / slack**2, np.inf)
+
+    def effective_parameters(self, alphas: Vector) -> Vector:
+        """Return tr H of every alpha, H the matrix from targets to predictions."""
+        return np.asarray(self.spectrum.effective_dimension(alphas) + float(self.fit_intercept))
+
+    def squared_residuals(self, alphas: Vector) -> Vector:
+        """Return Σ w_i (y_i − prediction)² of every alpha, in the mean over the targets."""
+        squares = self.target_squares.mean()
+        squares = squares - np.mean(self.cross**2, axis=1) @ self.spectrum.explained(alphas)
+        return np.asarray(np.maximum(squares, 0.0))
+
+    def left_out_errors(self, alphas: Vector, blocks: Blocks) -> Vector:
+        """Return the mean squared error at rows left out one at a time, without any refit.
+
+        A row of leverage h that is left out has a residual larger by 1 / (1 − h): an identity,
+        with weights and an intercept too. The mean is over the rows of the blocks, which are some
+        or all of the rows of the statistics.
+        """
+        inverses = self.spectrum.inverses(alphas)
+        total, weight = np.zeros(alphas.size), 0.0
+        for features, y, given in blocks:
+            precise = features.astype(np.float64, copy=False)
+            Z, targets, weights, constant = _centred(
+                self.statistics, precise, y, given, fit_intercept=self.fit_intercept
+            )
+            rotated = Z @ self.spectrum.vectors
+            squares = self._squared_residuals_of(rotated, targets, inverses)
+            known = np.square(rotated, out=rotated) @ inverses + constant
+            slack = np.maximum(1.0 - weights[:, np.newaxis] * known, _SMALLEST_SLACK)
+            total += weights @ (squares / slack**2)
+            weight += float(weights.sum())
+        return total / weight
+
+    def _squared_residuals_of(
+        self, rotated: Float64, targets: Float64, inverses: Float64
+    ) -> Float64:
+        """Return them for every row and alpha, in the mean over the targets."""
+        squares = np.empty((rotated.shape[0], inverses.shape[1]))
+        for part in slices(inverses.shape[1], max(_COLUMNS_AT_A_TIME // targets.shape[1], 1)):
+            coefs = inverses[:, part, np.newaxis] * self.cross[:, np.newaxis]
+            fitted = rotated @ coefs.reshape(coefs.shape[0], -1)
+            residuals = targets[:, np.newaxis] - fitted.reshape(-1, *coefs.shape[1:])
+            squares[:, part] = np.mean(residuals**2, axis=2)
+        return squares
+
+
+def factors_are_cheaper(alphas: int, features: int) -> bool:
+    """Tell whether one Cholesky factorisation per alpha takes less than an eigendecomposition."""
+    if features < _FEWEST_FEATURES:
+        return False
+    ratio = LEFT_OUT_ROWS / features
+    return alphas * (_FACTORISATION + ratio) < _EIGENDECOMPOSITION + 2.0 * ratio
+
+
+def factored_path(
+    statistics: RidgeStatistics, alphas: Vector, left_out: Blocks, *, fit_intercept: bool
+) -> RidgeSolution | None:
+    """Choose among a few alphas by leave-one-out, from a Cholesky factorisation for each.
+
+    None if rounding errors leave a matrix indefinite.
+    """
+    gram, cross, _ = statistics.moments(fit_intercept=fit_intercept)
+    if alphas[0] <= rounding_level(gram):
+        return None
+    blocks = [_centred(statistics, *block, fit_intercept=fit_intercept) for block in left_out]
+    scores, coefs, in_use = np.empty(alphas.size), [], 0.0
+    for index, alpha in enumerate(alphas.tolist()):
+        # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
+        factor = gram.T.copy(order="C")
+        factor[np.diag_indices_from(factor)] += alpha
+        if not cholesky_in_place(factor):
+            return None
+        if index == 0:
+            in_use = _effective_dimension(factor, alpha)
+        coefs.append(linalg.cho_solve((factor.T, False), cross, check_finite=False))
+        scores[index] = _factored_score(TriangularRows.of(factor), coefs[-1], blocks)
+    best = int(np.argmin(scores))
+    return statistics.solution(
+        coefs[best],
+        float(alphas[best]),
+        fit_intercept=fit_intercept,
+        alphas=alphas,
+        scores=scores,
+        effective_dimension=None if best else in_use,
+    )
+
+
+def _centred(
+    statistics: RidgeStatistics, Z: Real, y: Float64, weights: Vector | None, *, fit_intercept: bool
+) -> tuple[Real, Float64, Vector, float]:
+    """Return a block about the means, with weights and what the intercept adds to leverages.
+
+    Features of float32 stay that: leverages of six digits are good enough for a score.
+    """
+    Z = Z if Z.dtype == np.float32 else Z.astype(np.float64, copy=False)
+    weights = np.ones(Z.shape[0]) if weights is None else weights
+    targets = y.reshape(y.shape[0], -1)
+    if not fit_intercept:
+        return Z, targets, weights, 0.0
+    centred = Z - statistics.feature_mean.astype(Z.dtype)
+    return centred, targets - statistics.target_mean, weights, 1.0 / statistics.weight
+
+
+def _effective_dimension(factor: Float64, alpha: float) -> float:
+    """Return m − alpha tr (G + alpha I)⁻¹, up to a few percent, by products with random signs."""
+    features = factor.shape[0]
+    signs = RandomStreams(0, "kernel-ridge/trace").signs("probes", _PROBES * features)
+    probes = signs.reshape(features, _PROBES)
+    solved = linalg.cho_solve((factor.T, False), probes, check_finite=False)
+    return float(features - alpha * np.sum(probes * solved) / _PROBES)
+
+
+def _factored_score(
+    solver: TriangularRows, coef: Float64, blocks: list[tuple[Real, Float64, Vector, float]]
+) -> float:
+    total, weight = 0.0, 0.0
+    for Z, targets, weights, constant in blocks:
+        residuals = targets - (Z @ coef).reshape(targets.shape)
+        whitened = Z.copy()
+        solver.astype(Z.dtype).solve(whitened)
+        known = np.einsum("ij,ij->i", whitened, whitened) + constant
+        slack = np.maximum(1.0 - weights * known, _SMALLEST_SLACK)
+        total += float(weights @ (np.mean(residuals**2, axis=1) / slack**2))
+        weight += float(weights.sum())
+    return total / weight
+
+
+def warn_at_lower_end(solution: RidgeSolution, statistics: RidgeStatistics) -> None:
+    """Warn if the chosen alpha is the smallest of several, and name what helps most first."""
+    alphas, scores = solution.alphas, solution.scores
+    if alphas is None or scores is None or alphas.size == 1 or solution.alpha != alphas[0]:
+        return
+    gram, _, squares = statistics.moments(fit_intercept=solution.fit_intercept)
+    if scores[0] * statistics.count <= _PERFECT * float(np.mean(squares)):
+        return
+    large = solution.alpha > _LARGE * _LEAST_SHARE * float(np.trace(gram))
+    slope = _slope(alphas, scores) if solution.alpha > rounding_level(gram) else 0.0
+    advice = [f"the best score is that of alpha={solution.alpha:.3g}, the smallest that was tried."]
+    if large and slope > _STEEP_OF_LARGE:
+        advice.append("Give smaller alphas, or None for the default ones.")
+    in_use, features = solution.effective_dimension or 0.0, statistics.feature_mean.size
+    advice.append(_advice_on_features(in_use, features, statistics.count))
+    if not large and slope > _STEEP:
+        advice.append("Smaller alphas may help as well, if the data has no noise.")
+    warn_user(" ".join(advice), RegularisationWarning)
+
+
+def _advice_on_features(in_use: float, features: int, rows: int) -> str:
+    if in_use < _MOST_IN_USE * min(features, rows):
+        return (
+            f"Use a larger gamma, or another kernel that varies faster: of {features} features, "
+            f"this one has {in_use:.0f} in use."
+        )
+    if features < rows:
+        return (
+            f"Use more than the {features} features (n_components), which are all in use, or try "
+            "another gamma."
+        )
+    return "Try another gamma: there are as many features as rows."
+
+
+def _slope(alphas: Vector, scores: Vector) -> float:
+    """Return d log score / d log alpha at the smallest alpha."""
+    if not (np.isfinite(scores[:2]).all() and scores[:2].min() > 0.0):
+        return 0.0
+    return math.log(scores[1] / scores[0]) / math.log(alphas[1] / alphas[0])
