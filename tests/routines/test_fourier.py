@@ -18,7 +18,31 @@ from powersketch.routines.specs import ScatterSpec, TensorSketchSpec
 from tests.routines.routine_calls import assert_same_bits
 
 # Every radix and products of them.
-LENGTHS = [1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 16, 18, 20, 25, 27, 30, 32, 120, 225, 512, 1000, 2187]
+LENGTHS = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    9,
+    10,
+    12,
+    15,
+    16,
+    18,
+    20,
+    25,
+    27,
+    30,
+    32,
+    120,
+    225,
+    512,
+    1000,
+    2187,
+]
 KEYS = np.array([3, 2**63 + 7], dtype=np.uint64)
 
 

@@ -32,7 +32,7 @@ def _csr(X: Any) -> tuple[Real, NDArray[Any], NDArray[np.int64]]:
 
 
 def _dense_pieces(X: Rows, out: Real) -> Iterator[tuple[Real, Real]]:
-    """Yield dense rows with their part of `out`: all at once, or sparse ones a few MiB at a time."""
+    """Yield dense rows and their part of `out`: all at once, sparse ones a few MiB at a time."""
     if not is_sparse(X):
         yield X, out
         return
@@ -56,11 +56,14 @@ def fwht(X: Real, padded: int, *, threads: int = 1) -> Real:
 def srht(X: Rows, spec: SrhtSpec, *, threads: int = 1) -> Real:
     """Return scale · (H D x)[indices] for every row; X may have fewer columns than D."""
     out = np.empty((X.shape[0], len(spec.indices)), dtype=X.dtype)
-    sketch = spec.signs_as(X.dtype)[: X.shape[1]], spec.indices, spec.padded, spec.scale
+    signs, padded, scale = spec.signs_as(X.dtype)[: X.shape[1]], spec.padded, spec.scale
     if is_sparse(X):
-        _native.srht_sparse(*_csr(X), *sketch, out, threads)
+        values, columns, indptr = _csr(X)
+        _native.srht_sparse(
+            values, columns, indptr, signs, spec.indices, padded, scale, out, threads
+        )
     else:
-        _native.srht(X, *sketch, out, threads)
+        _native.srht(X, signs, spec.indices, padded, scale, out, threads)
     return out
 
 
@@ -95,8 +98,9 @@ def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:
     """Return scale · (signed sums of the coordinates of every row)."""
     out = np.empty((X.shape[0], spec.size), dtype=X.dtype)
     if is_sparse(X) and spec.key is not None:
-        sketch = X.shape[1], spec.key, spec.sparsity, spec.scale
-        _native.scatter_sparse_hashed(*_csr(X), *sketch, out, threads)
+        values, columns, indptr = _csr(X)
+        hashed = X.shape[1], spec.key, spec.sparsity
+        _native.scatter_sparse_hashed(values, columns, indptr, *hashed, spec.scale, out, threads)
         return out
     table = spec.table[: X.shape[1]].reshape(-1)
     if is_sparse(X):

@@ -77,7 +77,7 @@ def smooth_parts(size: int) -> list[int]:
     """Return lengths that have transforms and add up to `size`, few of them, the largest first.
 
     >>> smooth_parts(96), smooth_parts(97), smooth_parts(71)
-    ([96], [96, 1], [54, 16, 1])
+    ([96], [96, 1], [64, 6, 1])
     """
     if _is_smooth(size):
         return [size]
@@ -92,9 +92,8 @@ def _smooth_lengths(most: int) -> list[int]:
     """Return the products of 2, 3 and 5 up to `most`, the largest first."""
     lengths = [1]
     for prime in _PRIMES:
-        for length in lengths:
-            if length * prime <= most:
-                lengths.append(length * prime)
+        powers = [prime**k for k in range(most.bit_length())]
+        lengths = [a * b for b in powers for a in lengths if a * b <= most]
     return sorted(lengths, reverse=True)
 
 

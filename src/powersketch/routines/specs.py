@@ -175,7 +175,7 @@ class SorfSpec(_Spec):
     @property
     def diagonals(self) -> Vector:
         """The signs together with F's power of two."""
-        return self.signs * _shrinkage(self.padded)
+        return self.signs.astype(np.float64) * _shrinkage(self.padded)
 
     def arrays_as(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
         """Return the diagonals and the scales as numbers of a dtype."""

@@ -1,8 +1,8 @@
 """The specification of sums, Hadamard transforms and chains, in plain NumPy.
 
-Sums are taken in the same order as in the compiled routines, so results agree to the bit, except for
-rows longer than 2**16, which the compiled SRHT transforms in stretches, and for sparse rows short
-enough to be summed directly.
+Sums are taken in the same order as in the compiled routines, so results agree to the bit, except
+for rows longer than 2**16, which the compiled SRHT transforms in stretches, and for sparse rows
+short enough to be summed directly.
 """
 
 from typing import Any
