@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from powersketch.accuracy import DataRows
-from powersketch.comparison.measure import Experiment, Picture
+from powersketch.comparison.measure import MATRICES_IN_MEMORY, ExactReference, Experiment, Picture
 from powersketch.comparison.methods import Method, chosen_methods
-from powersketch.comparison.reference import MATRICES_IN_MEMORY, ExactReference
 from powersketch.comparison.results import Comparison, Measurement
 from powersketch.comparison.text import bytes_text
 from powersketch.docstrings import documented

@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from powersketch.comparison.page.images import ColourScale
+from powersketch.comparison.page.render import ColourScale
 
 
 def pixels_of(address: str) -> np.ndarray:
