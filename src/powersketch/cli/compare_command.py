@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from powersketch.cli import Debug
-from powersketch.cli.files import check_outputs
+from powersketch.cli.outputs import check_outputs
 from powersketch.exceptions import InputError
 
 if TYPE_CHECKING:
