@@ -1,7 +1,7 @@
 """Kernel systems solved with the help of sketches."""
 
+from powersketch.kernel_systems.approximations import default_rank
 from powersketch.kernel_systems.maps import kernel_parameters, map_for
-from powersketch.kernel_systems.nystroem import default_rank
 from powersketch.kernel_systems.preconditioner import (
     SketchPreconditioner,
     exact_preconditioner,

@@ -13,11 +13,12 @@ from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_systems.approximations import (
+    LANDMARKS,
     feature_approximation,
+    nystroem,
     row_length,
     sketched_data,
 )
-from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
 from powersketch.kernels import Kernel
 from powersketch.linalg import (
     CholeskyFactor,

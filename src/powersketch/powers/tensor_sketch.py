@@ -119,7 +119,7 @@ class TensorSketchPowers:
         return sketch.apply(rows.X, scale, shift, self._part_scales(block_scales), out, threads)
 
     def _part_scales(self, block_scales: Float64) -> Float64:
-        """Return the scales of parts: those of their slices, times the roots of their shares."""
+        """Return the scales of all parts: that of the slice times √(the part's share of it)."""
         parts = [_parts(degree, cut.size) for degree, cut in self.outputs.items()]
         if all(len(sizes) == 1 for sizes in parts):
             return np.ascontiguousarray(block_scales)
