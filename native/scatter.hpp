@@ -108,7 +108,8 @@ void scatter_sparse_rows(const ScatterPlan<T> &plan, SparseRows<T, I> input, Row
         T *target = output.row(i);
         for (std::size_t k = 0; k < plan.size; ++k)
             target[k] = 0;
-        for (std::int64_t e = input.indptr[i]; e < input.indptr[i + 1]; ++e) {
+        const std::int64_t last = input.indptr[i + 1];
+        for (std::int64_t e = input.indptr[i]; e < last; ++e) {
             const T value = input.values[e];
             targets.visit(std::size_t(input.columns[e]),
                           [=](std::size_t bucket, T sign) { target[bucket] += value * sign; });

@@ -16,21 +16,22 @@ void transform_rows(const TransformPlan &plan, Rows<const T> input, Rows<T> outp
     Arena arena{share.workspace};
     T *spill = arena.take<T>(plan.padded);
     auto *scratch = arena.take<Vec<T>>(0);
+    const std::size_t columns = plan.columns, padded = plan.padded;
     const auto transform = [=](auto in, std::size_t begin, std::size_t count) {
         if constexpr (kRowsIn<typename decltype(in)::Element> > 1) {
             const InputGroup<T> from(input, begin, count);
             const OutputGroup<T> to(output, 0, begin, count, spill);
-            load_lanes<true>(from.rows, plan.columns, Unchanged<T>{}, scratch, plan.padded);
-            transform_from(scratch, plan.padded, kLanes<T>);
-            store_lanes<T>([=](std::size_t k) { return scratch[k]; }, to.rows, plan.padded);
+            load_lanes<true>(from.rows, columns, Unchanged<T>{}, scratch, padded);
+            transform_from(scratch, padded, kLanes<T>);
+            store_lanes<T>([=](std::size_t k) { return scratch[k]; }, to.rows, padded);
         } else {
-            T *row = reinterpret_cast<T *>(scratch);
-            transform_row<T>(input.row(begin), plan.columns, nullptr, T(1), row, plan.padded);
-            for (std::size_t k = 0; k < plan.padded; ++k)
-                output.row(begin)[k] = row[k];
+            T *row = reinterpret_cast<T *>(scratch), *target = output.row(begin);
+            transform_row<T>(input.row(begin), columns, nullptr, T(1), row, padded);
+            for (std::size_t k = 0; k < padded; ++k)
+                target[k] = row[k];
         }
     };
-    for_groups<T>(fits_lanes(plan.padded), share, transform);
+    for_groups<T>(fits_lanes(padded), share, transform);
 }
 
 // One row. Rows longer than kRowBlock are transformed in stretches whose results are added with
@@ -39,8 +40,12 @@ template <class T>
 inline void srht_row(const SrhtPlan<T> &plan, const T *source, T row_scale, T *target, T *scratch) {
     if (plan.padded <= kRowBlock) {
         transform_row(source, plan.columns, plan.signs, row_scale, scratch, plan.padded);
-        for (std::size_t k = 0; k < plan.size; ++k)
-            target[k] = scratch[plan.indices[k]] * plan.scale;
+        // Read once: what is written to the target might be the plan, for all the compiler knows.
+        const std::size_t size = plan.size;
+        const std::int32_t *indices = plan.indices;
+        const T scale = plan.scale;
+        for (std::size_t k = 0; k < size; ++k)
+            target[k] = scratch[indices[k]] * scale;
         return;
     }
     for (std::size_t k = 0; k < plan.size; ++k)

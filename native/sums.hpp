@@ -69,35 +69,33 @@ struct EightSums {
         for (std::size_t c = 0; c < 8 / W; ++c)
             parts[c] += load_doubles(v + c * W) * load_doubles(w + c * W);
     }
-    PS_INLINE void add_one(std::size_t position, double value) {
-        parts[position / W][position % W] += value;
-    }
-    double total() const {
+    // The sum of all, with the last few products, of which there are fewer than eight.
+    template <class A, class B>
+    PS_INLINE double total(const A *v, const B *w, std::size_t count) const {
         double sums[8];
-        for (std::size_t c = 0; c < 8; ++c)
-            sums[c] = parts[c / W][c % W];
+#pragma GCC unroll 4
+        for (std::size_t c = 0; c < 8 / W; ++c)
+            store_unaligned(sums + c * W, parts[c]);
+        for (std::size_t c = 0; c < count; ++c)
+            sums[c] += double(v[c]) * double(w[c]);
         return add_eight(sums);
     }
 };
 
 template <bool dots, class T>
 inline void dense_moments(const MomentsPlan &plan, const T *x, std::size_t row) {
+    const std::size_t columns = plan.columns;
+    const double *direction = plan.direction;
     EightSums square, dot;
     std::size_t j = 0;
-    for (; j + 8 <= plan.columns; j += 8) {
+    for (; j + 8 <= columns; j += 8) {
         square.add(x + j, x + j);
         if (dots)
-            dot.add(x + j, plan.direction + j);
+            dot.add(x + j, direction + j);
     }
-    for (std::size_t c = 0; j + c < plan.columns; ++c) {
-        const double v = double(x[j + c]);
-        square.add_one(c, v * v);
-        if (dots)
-            dot.add_one(c, v * plan.direction[j + c]);
-    }
-    plan.squares[row] = square.total();
+    plan.squares[row] = square.total(x + j, x + j, columns - j);
     if (dots)
-        plan.dots[row] = dot.total();
+        plan.dots[row] = dot.total(x + j, direction + j, columns - j);
 }
 
 template <class T> void moments_rows(const MomentsPlan &plan, Rows<const T> input, Share share) {

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from powersketch.exceptions import InputError
 from powersketch.routines import compiled, hashed_table, reference, smooth_parts
 from powersketch.routines.fourier_tables import complex_length, fourier_tables, roots_of_unity
 from powersketch.routines.reference.tensor_sketch import from_real_spectrum, halved, real_spectrum
@@ -97,6 +98,11 @@ class TestLengths:
         assert set(tables.radices.tolist()) <= {2, 3, 4, 5}
         assert int(np.prod(tables.radices, dtype=np.int64)) == count
         assert sorted(tables.positions) == list(range(count))
+
+    @pytest.mark.parametrize("length", [7, 14, 97])
+    def test_other_lengths_are_refused(self, length: int) -> None:
+        with pytest.raises(InputError, match=f"length={length} .* allowed are products of 2, 3"):
+            fourier_tables(length)
 
     def test_tables_are_made_once(self) -> None:
         assert fourier_tables(48) is fourier_tables(48)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real
+from powersketch.exceptions import InputError
 
 _PRIMES = (2, 3, 5)
 
@@ -123,6 +124,11 @@ def roots_of_unity(exponents: NDArray[np.int64], order: int) -> Float64:
 @lru_cache(maxsize=64)
 def fourier_tables(length: int) -> FourierTables:
     """Return the tables of a length; asking again costs nothing."""
+    if not _is_smooth(length):
+        raise InputError(
+            f"length={length} of a Fourier transform has a prime factor above 5; allowed are "
+            "products of 2, 3 and 5: split it by smooth_parts."
+        )
     count = complex_length(length)
     radices = _radices(count)
     quarter = np.arange(0 if length % 2 else count // 2 + 1)
