@@ -7,9 +7,14 @@ PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src/powersketch \
     -type f -not -path '*/__pycache__/*' -not -name '.*' 2>/dev/null)
 
+NATIVE_FILES := $(wildcard native/*.[ch]pp native/*/*.[ch]pp)
+NATIVE_HEADERS := $(filter %.hpp,$(NATIVE_FILES))
+NATIVE_FLAGS := -std=c++17 -ffp-contract=off -fno-math-errno -fno-strict-aliasing -Wall -Wextra -DPOWERSKETCH_X86
 NATIVE_TEST := build/native_tests/same_bits
-NATIVE_TEST_FLAGS := -std=c++17 -O1 -g1 -fPIC -fsanitize=address,undefined \
-    -fno-sanitize-recover=all -ffp-contract=off -fno-math-errno -fno-strict-aliasing -Wall -Wextra -Wno-psabi -DPOWERSKETCH_X86
+NATIVE_TEST_PARTS := tests/same_bits.o isa_baseline.o isa_avx2.o isa_avx512.o
+# Not optimised: that would take four times as long, and the sanitizers would see less.
+NATIVE_TEST_FLAGS := $(NATIVE_FLAGS) -O0 -g1 -fPIC -fsanitize=address,undefined \
+    -fno-sanitize-recover=all -Wno-psabi
 
 NANOBIND = $(shell $(BIN)/python -c 'import nanobind, os; print(os.path.dirname(nanobind.__file__))')
 PYTHON_FLAGS = -I$(NANOBIND)/include -I$(NANOBIND)/ext/robin_map/include -fvisibility=hidden \
@@ -17,8 +22,9 @@ PYTHON_FLAGS = -I$(NANOBIND)/include -I$(NANOBIND)/ext/robin_map/include -fvisib
 
 # The module as Python imports it, with the sanitizers; it takes the place of the installed one.
 SANITIZED := build/sanitized/_native.so
-SANITIZED_PARTS := $(addprefix build/native_tests/,bindings.o dispatch.o thread_pool.o isa_baseline.o \
-    isa_avx2.o isa_avx512.o) build/sanitized/nanobind.o
+BINDINGS := $(patsubst native/%.cpp,build/native_tests/%.o,$(wildcard native/bindings/*.cpp))
+SANITIZED_PARTS := $(BINDINGS) $(addprefix build/native_tests/,dispatch.o thread_pool.o \
+    isa_baseline.o isa_avx2.o isa_avx512.o) build/sanitized/nanobind.o
 SANITIZED_TESTS := tests/routines/test_bad_arguments.py tests/routines/test_compiled.py \
     tests/validation/test_validation.py
 # Long rows and whole estimators would take minutes more, and no other line of C++.
@@ -31,13 +37,14 @@ ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint sanitize hostile bench clean
+.PHONY: help demo test lint sanitize clang hostile bench clean
 
 help:
 	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
 	@echo "make test    build, then run the linters, the tests and the documentation's examples"
 	@echo "make lint    run the linters, the type checker and the layer contract only"
 	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
+	@echo "make clang   compile the routines with Clang and compare the bits of all instruction sets"
 	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
 	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
 	@echo "make readme  write the measured figures into README.md"
@@ -58,14 +65,26 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE_FILES)
 
 # Without -mavx flags the wide vectors are lowered to what every machine has.
-build/native_tests/%.o: native/%.cpp $(wildcard native/*.hpp)
+build/native_tests/%.o: native/%.cpp $(NATIVE_HEADERS)
 	@mkdir -p $(@D)
 	$(CXX) $(NATIVE_TEST_FLAGS) -c $< -o $@
 
-$(NATIVE_TEST): $(addprefix build/native_tests/,tests/same_bits.o isa_baseline.o isa_avx2.o isa_avx512.o)
+$(NATIVE_TEST): $(addprefix build/native_tests/,$(NATIVE_TEST_PARTS))
 	$(CXX) $(NATIVE_TEST_FLAGS) $^ -o $@
+
+# Clang from the package ziglang, with its own warnings, as no other compiler is at hand everywhere.
+CLANG = $(BIN)/python -m ziglang c++ -Werror -fno-sanitize=all
+
+clang: $(addprefix build/clang/,$(NATIVE_TEST_PARTS))
+	$(CLANG) $^ -o build/clang/same_bits
+	build/clang/same_bits
+
+build/clang/%.o: native/%.cpp $(NATIVE_HEADERS) | $(VENV)/.clang
+	@mkdir -p $(@D)
+	$(CLANG) $(NATIVE_FLAGS) -O1 -c $< -o $@
 
 # Python itself has no sanitizers, so that their library has to be loaded before it.
 sanitize: $(VENV)/.installed $(SANITIZED)
@@ -74,12 +93,12 @@ sanitize: $(VENV)/.installed $(SANITIZED)
 	    PYTHONPATH=tests/routines/sanitized POWERSKETCH_SANITIZED=$(SANITIZED) \
 	    $(BIN)/python -m pytest -q -s -k '$(SANITIZED_CHOICE)' $(SANITIZED_TESTS)
 
-build/native_tests/bindings.o: NATIVE_TEST_FLAGS += $(PYTHON_FLAGS)
-build/native_tests/bindings.o: | $(VENV)/.build-tools
+$(BINDINGS): NATIVE_TEST_FLAGS += $(PYTHON_FLAGS)
+$(BINDINGS): | $(VENV)/.build-tools
 
 build/sanitized/nanobind.o: $(VENV)/.build-tools
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O1 -fPIC -fno-strict-aliasing $(PYTHON_FLAGS) -c $(NANOBIND)/src/nb_combined.cpp -o $@
+	$(CXX) -std=c++17 -O0 -fPIC -fno-strict-aliasing $(PYTHON_FLAGS) -c $(NANOBIND)/src/nb_combined.cpp -o $@
 
 $(SANITIZED): $(SANITIZED_PARTS)
 	$(CXX) -shared -fsanitize=address,undefined -pthread $^ -o $@
@@ -117,4 +136,8 @@ $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(PIP) install --no-build-isolation -e '.[bench]'
+	@touch $@
+
+$(VENV)/.clang: $(VENV)/.created
+	$(PIP) install ziglang
 	@touch $@

@@ -1,6 +1,6 @@
 // Chooses the instruction set at run time.
 #pragma once
-#include "kernel_table.hpp"
+#include "routine_table.hpp"
 #include <string>
 #include <vector>
 
@@ -13,8 +13,8 @@ const InstructionSet &instruction_set();
 // Throws std::invalid_argument for a name that is not available.
 void select_instruction_set(const std::string &name);
 
-template <class T> const Kernels<T> &kernels_for();
-template <> inline const Kernels<float> &kernels_for<float>() { return instruction_set().single; }
-template <> inline const Kernels<double> &kernels_for<double>() { return instruction_set().full; }
+template <class T> const Routines<T> &routines_for();
+template <> inline const Routines<float> &routines_for<float>() { return instruction_set().single; }
+template <> inline const Routines<double> &routines_for<double>() { return instruction_set().full; }
 
 } // namespace powersketch

@@ -1,18 +1,18 @@
 // Exponentials of double precision, and the Gaussian kernel from inner products.
-// Included once per instruction set (see kernels.hpp).
+// Included once per instruction set (see routines.hpp).
 
-// The numbers of reference_exponential.py, where their origin is told.
+// The numbers of reference/exponential.py, which says where they come from.
 struct Exponential {
     static constexpr double least = -746.0; // of the arguments whose exponential may not be zero
     static constexpr double inverse_of_log_2 = 1.4426950408889634;
     static constexpr double log_2_high = 0.6931471805598903;
     static constexpr double log_2_low = 5.497923018708371e-14;
     static constexpr double integers = 0x1.8p52 + 2046.0;
-    static constexpr double coefficients[] = {
-        0.5000000000000001,     0.16666666666666669,    0.041666666666624164,
-        0.008333333333330065,   0.0013888888917196719,  0.00019841269863040545,
-        2.4801521322368448e-05, 2.7557268480309837e-06, 2.7620075880100385e-07,
-        2.510037583265122e-08};
+    static constexpr double coefficients[] = {0.5000000000000001,     0.16666666666666669,
+                                              0.041666666666624164,   0.008333333333330065,
+                                              0.0013888888917196719,  0.00019841269863040545,
+                                              2.4801521322368448e-05, 2.7557268480309837e-06,
+                                              2.7620075880100385e-07, 2.510037583265122e-08};
 };
 
 // Every operation of an exponential waits for the one before. Several vectors take the steps
@@ -120,23 +120,23 @@ PS_INLINE void write_gaussian(const double *products, double left, const double 
 
 // exp(-gamma max(left_i + right_j - 2 products_ij, 0)), computed in double precision.
 template <class T>
-void gaussian_rows(std::size_t columns, double gamma, Rows<const double> products,
-                   const double *left, const double *right, Rows<T> output, std::size_t begin,
-                   std::size_t end) {
+void gaussian_rows(const GaussianPlan &plan, Rows<const double> products, Rows<T> output,
+                   Share share) {
+    const std::size_t columns = plan.columns;
     const std::size_t whole = columns / kAbreastLanes * kAbreastLanes, rest = columns - whole;
     double last_right[kAbreastLanes] = {}, last_products[kAbreastLanes] = {};
     for (std::size_t c = 0; c < rest; ++c)
-        last_right[c] = right[whole + c];
-    for (std::size_t i = begin; i < end; ++i) {
+        last_right[c] = plan.right[whole + c];
+    for (std::size_t i = share.begin; i < share.end; ++i) {
         const double *from = products.row(i);
         T *to = output.row(i), last[kAbreastLanes];
         for (std::size_t j = 0; j < whole; j += kAbreastLanes)
-            write_gaussian(from + j, left[i], right + j, gamma, to + j);
+            write_gaussian(from + j, plan.left[i], plan.right + j, plan.gamma, to + j);
         if (!rest)
             continue;
         for (std::size_t c = 0; c < rest; ++c)
             last_products[c] = from[whole + c];
-        write_gaussian(last_products, left[i], last_right, gamma, last);
+        write_gaussian(last_products, plan.left[i], last_right, plan.gamma, last);
         for (std::size_t c = 0; c < rest; ++c)
             to[whole + c] = last[c];
     }

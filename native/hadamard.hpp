@@ -1,9 +1,11 @@
 // Fast Walsh-Hadamard transforms. Levels always run from stride 1 upwards, so every layout and
 // instruction set forms the same sums in the same order: identical bits.
-// Included once per instruction set (see kernels.hpp).
+// Included once per instruction set (see routines.hpp).
 
-#if PS_VECTOR_BYTES == 64
-constexpr std::size_t kRadix = 16; // 32 vector registers
+// As many numbers as the vector registers hold, with room for the sums: AVX-512 and AArch64 have 32
+// registers, the others 16.
+#if PS_VECTOR_BYTES == 64 || defined(__aarch64__)
+constexpr std::size_t kRadix = 16;
 #else
 constexpr std::size_t kRadix = 8;
 #endif
@@ -143,80 +145,4 @@ inline void transform_signed(const Vec<T> *source, const T *signs, Vec<T> *targe
             target[j + c] = v[c];
     }
     transform_from(target, n, kRadix);
-}
-
-// Column j of W rows, lane = row.
-template <class T> inline Vec<T> gather_column(const T *const *rows, std::size_t j) {
-    Vec<T> v{};
-    for (std::size_t r = 0; r < kLanes<T>; ++r)
-        v[r] = rows[r][j];
-    return v;
-}
-
-// W rows at once, lane = row: `rows[r]` is row r; target[j] receives weigh(v, j), v being
-// coordinate j of all W rows, and zero from `columns` on. With `transform`, the levels below W are
-// done too.
-template <bool transform, class T, class Weigh>
-inline void load_lanes(const T *const *rows, std::size_t columns, const Weigh &weigh,
-                       Vec<T> *target, std::size_t n) {
-    constexpr std::size_t W = kLanes<T>;
-    std::size_t j = 0;
-    for (; j + W <= columns; j += W) {
-        Vec<T> v[W];
-        load_columns(rows, j, v);
-#pragma GCC unroll 16
-        for (std::size_t c = 0; c < W; ++c)
-            v[c] = weigh(v[c], j + c);
-        if (transform)
-            transform_registers<W>(v);
-#pragma GCC unroll 16
-        for (std::size_t c = 0; c < W; ++c)
-            target[j + c] = v[c];
-    }
-    const std::size_t tail = j;
-    for (; j < n; ++j)
-        target[j] = j < columns ? weigh(gather_column(rows, j), j) : Vec<T>{};
-    if (transform)
-        for (std::size_t base = tail; base < n; base += W)
-            transform_span(target + base, n - base < W ? n - base : W, 1);
-}
-
-// What load_lanes does to the coordinates: nothing, signs, a scale per row, or both.
-template <class T> struct Unchanged {
-    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t) const { return v; }
-};
-template <class T> struct Signed {
-    const T *signs;
-    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t j) const { return v * broadcast(signs[j]); }
-};
-template <class T> struct ScaledRows {
-    Vec<T> scale;
-    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t) const { return v * scale; }
-};
-template <class T> struct ScaledSigned {
-    Vec<T> scale;
-    const T *signs;
-    PS_INLINE Vec<T> operator()(Vec<T> v, std::size_t j) const {
-        return v * scale * broadcast(signs[j]);
-    }
-};
-
-// The inverse of load_lanes without transform: column k of W rows becomes value(k), for `size`
-// columns.
-template <class T, class Value>
-inline void store_lanes(const Value &value, T *const *rows, std::size_t size) {
-    constexpr std::size_t W = kLanes<T>;
-    std::size_t k = 0;
-    for (; k + W <= size; k += W) {
-        Vec<T> v[W];
-#pragma GCC unroll 16
-        for (std::size_t c = 0; c < W; ++c)
-            v[c] = value(k + c);
-        store_columns(v, rows, k);
-    }
-    for (; k < size; ++k) {
-        const Vec<T> v = value(k);
-        for (std::size_t r = 0; r < W; ++r)
-            rows[r][k] = v[r];
-    }
 }

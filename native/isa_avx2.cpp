@@ -1,4 +1,4 @@
 #define PS_NAME "avx2"
 #define PS_ENTRY avx2_instructions
 #define PS_VECTOR_BYTES 32
-#include "kernels.hpp"
+#include "routines.hpp"

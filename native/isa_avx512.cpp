@@ -1,4 +1,4 @@
 #define PS_NAME "avx512"
 #define PS_ENTRY avx512_instructions
 #define PS_VECTOR_BYTES 64
-#include "kernels.hpp"
+#include "routines.hpp"

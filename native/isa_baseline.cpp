@@ -1,4 +1,4 @@
 #define PS_NAME "baseline"
 #define PS_ENTRY baseline_instructions
 #define PS_VECTOR_BYTES 16
-#include "kernels.hpp"
+#include "routines.hpp"

@@ -1,7 +1,8 @@
-// Structured orthogonal projections (SORF) of dense rows, and their cosines and sines.
-// Included once per instruction set (see kernels.hpp).
+// Structured orthogonal projections (SORF) of dense rows, and the cosines and sines of projections
+// that are given in turns.
+// Included once per instruction set (see routines.hpp).
 
-// The coefficients of reference.py, where their origin is told.
+// The coefficients of fourier_tables.py, which says where they come from.
 template <class T> struct Sine;
 template <> struct Sine<float> {
     static constexpr float coefficients[] = {6.28318548f, -41.3416824f, 81.602478f, -76.5811691f,
@@ -74,7 +75,8 @@ template <class T> inline std::size_t longest_part(const SorfPlan<T> &plan) {
 template <class T> std::size_t sorf_workspace(const SorfPlan<T> &plan) {
     const bool lanes = fits_lanes(plan.padded);
     const std::size_t element = lanes ? PS_VECTOR_BYTES : sizeof(T), rows = lanes ? kLanes<T> : 1;
-    return 2 * round_up(plan.padded * element) + rows * round_up(longest_part(plan) * sizeof(T));
+    return 2 * piece_bytes(plan.padded * element) +
+           rows * piece_bytes(longest_part(plan) * sizeof(T));
 }
 
 // The row itself, padded with zeros, for one row and for W rows.
@@ -137,25 +139,18 @@ inline void sorf_group(const SorfPlan<T> &plan, Rows<const T> input, std::size_t
 }
 
 template <class T, class Emit>
-inline void sorf_groups(const SorfPlan<T> &plan, Rows<const T> input, std::size_t begin,
-                        std::size_t end, char *workspace, const Emit &emit) {
-    constexpr std::size_t W = kLanes<T>;
-    for (std::size_t i = begin; i < end;) {
-        const std::size_t left = end - i < W ? end - i : W;
-        const bool lanes = fits_lanes(plan.padded) && worth_lanes<T>(left);
-        const std::size_t count = lanes ? left : 1;
-        if (lanes)
-            sorf_group<T, Vec<T>>(plan, input, i, count, workspace, emit);
-        else
-            sorf_group<T, T>(plan, input, i, count, workspace, emit);
-        i += count;
-    }
+inline void sorf_groups(const SorfPlan<T> &plan, Rows<const T> input, Share share,
+                        const Emit &emit) {
+    for_groups<T>(fits_lanes(plan.padded), share,
+                  [&](auto in, std::size_t begin, std::size_t count) {
+                      sorf_group<T, typename decltype(in)::Element>(plan, input, begin, count,
+                                                                    share.workspace, emit);
+                  });
 }
 
 template <class T>
-void sorf_rows(const SorfPlan<T> &plan, Rows<const T> input, Rows<T> output, std::size_t begin,
-               std::size_t end, char *workspace) {
-    sorf_groups(plan, input, begin, end, workspace,
+void sorf_rows(const SorfPlan<T> &plan, Rows<const T> input, Rows<T> output, Share share) {
+    sorf_groups(plan, input, share,
                 [=](std::size_t row, std::size_t first, const T *coordinates, std::size_t size) {
                     T *target = output.row(row) + first;
                     for (std::size_t k = 0; k < size; ++k)
@@ -165,10 +160,10 @@ void sorf_rows(const SorfPlan<T> &plan, Rows<const T> input, Rows<T> output, std
 
 // All cosines of a row stand before all of its sines.
 template <class T>
-void fourier_rows(const SorfPlan<T> &plan, T scale, Rows<const T> input, Rows<T> output,
-                  std::size_t begin, std::size_t end, char *workspace) {
+void fourier_rows(const SorfPlan<T> &plan, Rows<const T> input, Rows<T> output, Share share) {
     const std::size_t count = plan.count();
-    sorf_groups(plan, input, begin, end, workspace,
+    const T scale = plan.feature_scale;
+    sorf_groups(plan, input, share,
                 [=](std::size_t row, std::size_t first, const T *turns, std::size_t size) {
                     T *cosines = output.row(row) + first;
                     fourier_row(turns, size, scale, cosines, cosines + count);

@@ -1,41 +1,38 @@
-// SRHT of dense and of sparse rows, and TensorSRHT of pairs of rows.
-// Included once per instruction set (see kernels.hpp).
+// What is made of Hadamard transforms: plain ones of whole rows, the SRHT of dense and of sparse
+// rows, and the TensorSRHT of pairs of rows.
+// Included once per instruction set (see routines.hpp).
 
-constexpr std::size_t kLaneLength = 4096;   // longer rows, W at a time, would not fit L2
-constexpr std::size_t kRowBlock = 65536;    // longest stretch transformed at once; part of the law
-constexpr std::size_t kDirectFactor = 8;    // sparse rows: entries * size <= factor * padded
+constexpr std::size_t kRowBlock = 65536; // longest stretch transformed at once; decides the bits
+constexpr std::size_t kDirectFactor = 8; // sparse rows: entries * size <= factor * padded
 
-inline bool fits_lanes(std::size_t n) { return n <= kLaneLength; }
+// Plain transforms of whole rows, zero padded to `padded`.
+template <class T> std::size_t transform_workspace(const TransformPlan &plan) {
+    return piece_bytes(plan.padded * (fits_lanes(plan.padded) ? PS_VECTOR_BYTES : sizeof(T))) +
+           piece_bytes(plan.padded * sizeof(T));
+}
 
-// Pointers to W rows; rows beyond `count` repeat the last one and are never stored.
-template <class T> struct InputGroup {
-    const T *rows[kLanes<T>];
-    InputGroup(Rows<const T> input, std::size_t begin, std::size_t count) {
-        for (std::size_t r = 0; r < kLanes<T>; ++r)
-            rows[r] = input.row(begin + (r < count ? r : count - 1));
-    }
-};
-template <class T> struct OutputGroup {
-    T *rows[kLanes<T>];
-    OutputGroup(Rows<T> output, std::size_t offset, std::size_t begin, std::size_t count, T *spill) {
-        for (std::size_t r = 0; r < kLanes<T>; ++r)
-            rows[r] = r < count ? output.row(begin + r) + offset : spill;
-    }
-};
-
-inline std::size_t round_up(std::size_t bytes) { return (bytes + 127) / 64 * 64; }
-
-// Hands out aligned pieces of a thread's scratch memory.
-struct Arena {
-    char *next;
-    template <class E> E *take(std::size_t count) {
-        E *piece = reinterpret_cast<E *>(next);
-        next += round_up(count * sizeof(E));
-        return piece;
-    }
-};
-
-template <class T> inline bool worth_lanes(std::size_t rows) { return 2 * rows >= kLanes<T>; }
+template <class T>
+void transform_rows(const TransformPlan &plan, Rows<const T> input, Rows<T> output, Share share) {
+    Arena arena{share.workspace};
+    T *spill = arena.take<T>(plan.padded);
+    auto *scratch = arena.take<Vec<T>>(0);
+    const std::size_t columns = plan.columns, padded = plan.padded;
+    const auto transform = [=](auto in, std::size_t begin, std::size_t count) {
+        if constexpr (kRowsIn<typename decltype(in)::Element> > 1) {
+            const InputGroup<T> from(input, begin, count);
+            const OutputGroup<T> to(output, 0, begin, count, spill);
+            load_lanes<true>(from.rows, columns, Unchanged<T>{}, scratch, padded);
+            transform_from(scratch, padded, kLanes<T>);
+            store_lanes<T>([=](std::size_t k) { return scratch[k]; }, to.rows, padded);
+        } else {
+            T *row = reinterpret_cast<T *>(scratch), *target = output.row(begin);
+            transform_row<T>(input.row(begin), columns, nullptr, T(1), row, padded);
+            for (std::size_t k = 0; k < padded; ++k)
+                target[k] = row[k];
+        }
+    };
+    for_groups<T>(fits_lanes(padded), share, transform);
+}
 
 // One row. Rows longer than kRowBlock are transformed in stretches whose results are added with
 // the signs of the Hadamard matrix's upper levels, so that the scratch stays in L2.
@@ -43,8 +40,12 @@ template <class T>
 inline void srht_row(const SrhtPlan<T> &plan, const T *source, T row_scale, T *target, T *scratch) {
     if (plan.padded <= kRowBlock) {
         transform_row(source, plan.columns, plan.signs, row_scale, scratch, plan.padded);
-        for (std::size_t k = 0; k < plan.size; ++k)
-            target[k] = scratch[plan.indices[k]] * plan.scale;
+        // Read once: what is written to the target might be the plan, for all the compiler knows.
+        const std::size_t size = plan.size;
+        const std::int32_t *indices = plan.indices;
+        const T scale = plan.scale;
+        for (std::size_t k = 0; k < size; ++k)
+            target[k] = scratch[indices[k]] * scale;
         return;
     }
     for (std::size_t k = 0; k < plan.size; ++k)
@@ -67,33 +68,30 @@ inline void srht_row(const SrhtPlan<T> &plan, const T *source, T row_scale, T *t
 template <class T> std::size_t srht_workspace(const SrhtPlan<T> &plan) {
     const std::size_t lanes = plan.padded * PS_VECTOR_BYTES;
     const std::size_t row = (plan.padded < kRowBlock ? plan.padded : kRowBlock) * sizeof(T);
-    return round_up(fits_lanes(plan.padded) ? lanes : row) + round_up(plan.size * sizeof(T));
+    return piece_bytes(fits_lanes(plan.padded) ? lanes : row) + piece_bytes(plan.size * sizeof(T));
 }
 
 template <class T>
-void srht_rows(const SrhtPlan<T> &plan, Rows<const T> input, Rows<T> output, std::size_t begin,
-               std::size_t end, char *workspace) {
-    constexpr std::size_t W = kLanes<T>;
-    Arena arena{workspace};
+void srht_rows(const SrhtPlan<T> &plan, Rows<const T> input, Rows<T> output, Share share) {
+    Arena arena{share.workspace};
     T *spill = arena.take<T>(plan.size);
     auto *scratch = arena.take<Vec<T>>(0);
-    for (std::size_t i = begin; i < end;) {
-        const std::size_t count = end - i < W ? end - i : W;
-        if (fits_lanes(plan.padded) && worth_lanes<T>(count)) {
-            const InputGroup<T> from(input, i, count);
-            const OutputGroup<T> to(output, 0, i, count, spill);
+    const auto sketch = [=](auto in, std::size_t begin, std::size_t count) {
+        if constexpr (kRowsIn<typename decltype(in)::Element> > 1) {
+            const InputGroup<T> from(input, begin, count);
+            const OutputGroup<T> to(output, 0, begin, count, spill);
             load_lanes<true>(from.rows, plan.columns, Signed<T>{plan.signs}, scratch, plan.padded);
-            transform_from(scratch, plan.padded, W);
+            transform_from(scratch, plan.padded, kLanes<T>);
             const std::int32_t *indices = plan.indices;
             const Vec<T> scale = broadcast(plan.scale);
             store_lanes<T>([=](std::size_t k) { return scratch[indices[k]] * scale; }, to.rows,
                            plan.size);
-            i += count;
         } else {
-            srht_row(plan, input.row(i), T(1), output.row(i), reinterpret_cast<T *>(scratch));
-            ++i;
+            srht_row(plan, input.row(begin), T(1), output.row(begin),
+                     reinterpret_cast<T *>(scratch));
         }
-    }
+    };
+    for_groups<T>(fits_lanes(plan.padded), share, sketch);
 }
 
 // One sparse row without a transform: coordinate k is a signed sum of the entries, the sign of
@@ -124,18 +122,19 @@ inline void srht_entries(const SrhtPlan<T> &plan, const T *values, const I *colu
 }
 
 template <class T> std::size_t srht_sparse_workspace(const SrhtPlan<T> &plan) {
-    return round_up(plan.columns * sizeof(T)) + srht_workspace(plan) + round_up(kRowBlock * sizeof(T));
+    return piece_bytes(plan.columns * sizeof(T)) + srht_workspace(plan) +
+           piece_bytes(kRowBlock * sizeof(T));
 }
 
 template <class T, class I>
 void srht_sparse_rows(const SrhtPlan<T> &plan, SparseRows<T, I> input, Rows<T> output,
-                      std::size_t begin, std::size_t end, char *workspace) {
-    Arena arena{workspace};
+                      Share share) {
+    Arena arena{share.workspace};
     T *dense = arena.take<T>(plan.columns);
     T *scratch = arena.take<T>(0);
     for (std::size_t j = 0; j < plan.columns; ++j)
         dense[j] = 0;
-    for (std::size_t i = begin; i < end; ++i) {
+    for (std::size_t i = share.begin; i < share.end; ++i) {
         const std::int64_t first = input.indptr[i], last = input.indptr[i + 1];
         const std::size_t entries = std::size_t(last - first);
         if (entries * plan.size <= kDirectFactor * plan.padded) {
@@ -150,34 +149,41 @@ void srht_sparse_rows(const SrhtPlan<T> &plan, SparseRows<T, I> input, Rows<T> o
     }
 }
 
-// Plain transforms of whole rows, zero padded to `padded`.
-template <class T> std::size_t transform_workspace(std::size_t padded) {
-    return round_up(padded * (fits_lanes(padded) ? PS_VECTOR_BYTES : sizeof(T))) +
-           round_up(padded * sizeof(T));
+// TensorSRHT of two given rows, both zero padded to the plan's length.
+template <class T> std::size_t pair_workspace(const PairRowsPlan<T> &plan) {
+    const std::size_t length = plan.pair.length;
+    const std::size_t element = fits_lanes(length) ? PS_VECTOR_BYTES : sizeof(T);
+    return 2 * piece_bytes(length * element) + piece_bytes(plan.size * sizeof(T));
 }
 
 template <class T>
-void transform_rows(std::size_t columns, std::size_t padded, Rows<const T> input, Rows<T> output,
-                    std::size_t begin, std::size_t end, char *workspace) {
-    constexpr std::size_t W = kLanes<T>;
-    Arena arena{workspace};
-    T *spill = arena.take<T>(padded);
-    auto *scratch = arena.take<Vec<T>>(0);
-    for (std::size_t i = begin; i < end;) {
-        const std::size_t count = end - i < W ? end - i : W;
-        if (fits_lanes(padded) && worth_lanes<T>(count)) {
-            const InputGroup<T> from(input, i, count);
-            const OutputGroup<T> to(output, 0, i, count, spill);
-            load_lanes<true>(from.rows, columns, Unchanged<T>{}, scratch, padded);
-            transform_from(scratch, padded, W);
-            store_lanes<T>([=](std::size_t k) { return scratch[k]; }, to.rows, padded);
-            i += count;
+void pair_rows(const PairRowsPlan<T> &plan, Rows<const T> left, Rows<const T> right, Rows<T> output,
+               Share share) {
+    const PairPlan<T> &pair = plan.pair;
+    const std::size_t n = pair.length;
+    Arena arena{share.workspace};
+    T *spill = arena.take<T>(plan.size);
+    const auto sketch = [=](auto in, std::size_t begin, std::size_t count) {
+        using E = typename decltype(in)::Element;
+        Arena local = arena;
+        E *a = local.take<E>(n), *b = local.take<E>(n);
+        const std::int32_t *first = pair.first, *second = pair.second;
+        if constexpr (kRowsIn<E> > 1) {
+            const InputGroup<T> from_left(left, begin, count), from_right(right, begin, count);
+            load_lanes<true>(from_left.rows, plan.columns, Signed<T>{pair.signs_first}, a, n);
+            load_lanes<true>(from_right.rows, plan.columns, Signed<T>{pair.signs_second}, b, n);
+            transform_from(a, n, kLanes<T>);
+            transform_from(b, n, kLanes<T>);
+            const OutputGroup<T> to(output, 0, begin, count, spill);
+            const Vec<T> scale = broadcast(plan.scale);
+            store_lanes<T>([=](std::size_t k) { return a[first[k]] * b[second[k]] * scale; },
+                           to.rows, plan.size);
         } else {
-            T *row = reinterpret_cast<T *>(scratch);
-            transform_row(input.row(i), columns, static_cast<const T *>(nullptr), T(1), row, padded);
-            for (std::size_t k = 0; k < padded; ++k)
-                output.row(i)[k] = row[k];
-            ++i;
+            transform_row(left.row(begin), plan.columns, pair.signs_first, T(1), a, n);
+            transform_row(right.row(begin), plan.columns, pair.signs_second, T(1), b, n);
+            for (std::size_t k = 0; k < plan.size; ++k)
+                output.row(begin)[k] = a[first[k]] * b[second[k]] * plan.scale;
         }
-    }
+    };
+    for_groups<T>(fits_lanes(n), share, sketch);
 }

@@ -1,34 +1,27 @@
 // TensorSketch: circular convolutions of CountSketches of a row, for one row (E = T) or for W rows
 // at once, lane = row (E = Vec<T>). Both layouts do the same arithmetic.
-// Included once per instruction set (see kernels.hpp).
+// Included once per instruction set (see routines.hpp).
 
 constexpr int kLargestShift = 60; // of a row's exponent in one step
 
-template <class T> void tabulate_targets(const ScatterPlan<T> &plan, std::int32_t *table) {
-    const Targets<T> targets(plan);
-    for (std::size_t j = 0; j < plan.columns; ++j)
-        targets.visit(j, [=](std::size_t bucket, T sign) {
-            table[j] = std::int32_t(2 * bucket + (sign < 0));
-        });
-}
+constexpr std::size_t kFftLanes = 65536; // longer rows, W at a time, would take too much memory
 
 // Where the rows of a group come from: each source writes the sums of one CountSketch.
 template <class T, class E> class DenseSource;
 
 template <class T> class DenseSource<T, T> {
-  public:
+public:
     DenseSource(Rows<const T> input, std::size_t, std::size_t begin, std::size_t, Arena &)
         : row_(input.row(begin)) {}
-    static std::size_t bytes(std::size_t) { return 0; }
     void scatter(const ScatterPlan<T> &plan, T *buckets) const { scatter_row(plan, row_, buckets); }
 
-  private:
+private:
     const T *row_;
 };
 
 // Rows are brought into lanes once for all factors, where they are short enough for that.
 template <class T> class DenseSource<T, Vec<T>> {
-  public:
+public:
     DenseSource(Rows<const T> input, std::size_t columns, std::size_t begin, std::size_t count,
                 Arena &arena)
         : group_(input, begin, count), lanes_(nullptr) {
@@ -38,7 +31,7 @@ template <class T> class DenseSource<T, Vec<T>> {
         load_lanes<false>(group_.rows, columns, Unchanged<T>{}, lanes_, columns);
     }
     static std::size_t bytes(std::size_t columns) {
-        return fits_lanes(columns) ? round_up(columns * PS_VECTOR_BYTES) : 0;
+        return fits_lanes(columns) ? piece_bytes(columns * PS_VECTOR_BYTES) : 0;
     }
     void scatter(const ScatterPlan<T> &plan, Vec<T> *buckets) const {
         if (!lanes_)
@@ -52,16 +45,15 @@ template <class T> class DenseSource<T, Vec<T>> {
             });
     }
 
-  private:
+private:
     const InputGroup<T> group_;
     Vec<T> *lanes_;
 };
 
 template <class T, class I, class E> class SparseSource {
-  public:
-    SparseSource(SparseRows<T, I> input, std::size_t, std::size_t begin, std::size_t count, Arena &)
+public:
+    SparseSource(SparseRows<T, I> input, std::size_t begin, std::size_t count)
         : input_(input), begin_(begin), count_(count) {}
-    static std::size_t bytes(std::size_t) { return 0; }
     void scatter(const ScatterPlan<T> &plan, E *buckets) const {
         constexpr std::size_t R = kRowsIn<E>;
         T *sums = reinterpret_cast<T *>(buckets);
@@ -77,7 +69,7 @@ template <class T, class I, class E> class SparseSource {
             }
     }
 
-  private:
+private:
     const SparseRows<T, I> input_;
     const std::size_t begin_, count_;
 };
@@ -86,15 +78,14 @@ template <class T, class I, class E> class SparseSource {
 // their products so far: with degrees in the hundreds they would leave the range of any type.
 template <class T, class E> struct GroupScales {
     static constexpr std::size_t R = kRowsIn<E>;
-    T row_scale[R], row_shift[R], pending[R];
+    E row_scale, row_shift;
+    T pending[R];
     std::int64_t exponents[R];
 
-    GroupScales(const ChainRows<T> &rows, std::size_t begin, std::size_t count) {
-        for (std::size_t r = 0; r < R; ++r) {
-            const std::size_t row = begin + (r < count ? r : count - 1);
-            row_scale[r] = rows.row_scale[row];
-            row_shift[r] = rows.row_shift ? rows.row_shift[row] : T(0);
-        }
+    GroupScales(const ChainRows<T> &rows, std::size_t begin, std::size_t count)
+        : row_scale(from_rows<E>(rows.row_scale, begin, count)), row_shift{} {
+        if (rows.row_shift)
+            row_shift = from_rows<E>(rows.row_shift, begin, count);
     }
     void restart() {
         for (std::size_t r = 0; r < R; ++r) {
@@ -122,42 +113,22 @@ template <class T, class E, class Source>
 inline void tensor_leaf(const TensorPlan<T> &plan, const TensorBlock<T> &block, std::size_t t,
                         const Source &source, const GroupScales<T, E> &scales, T factor, E *leaf) {
     const std::int32_t *table = block.tables ? block.tables + t * plan.columns : nullptr;
-    source.scatter({plan.columns, block.size, 1, table, block.keys[t], T(1)}, leaf);
+    ScatterPlan<T> scatter{};
+    scatter.columns = plan.columns;
+    scatter.size = block.size;
+    scatter.sparsity = 1;
+    scatter.table = table;
+    scatter.key = block.keys[t];
+    scatter.scale = T(1);
+    source.scatter(scatter, leaf);
     // The scales of rows may be extreme, but not their products with rows: those come first.
-    const E scale = from_rows<E>(scales.row_scale), shift = from_rows<E>(scales.row_shift);
+    const E scale = scales.row_scale, shift = scales.row_shift;
     const E last = from_rows<E>(scales.pending) * factor;
     const T *direction = block.shifts ? block.shifts + t * block.size : nullptr;
     for (std::size_t k = 0; k < block.size; ++k) {
         const E value = leaf[k] * scale;
         leaf[k] = (direction ? value + shift * direction[k] : value) * last;
     }
-}
-
-// The factor that turns a block's numbers into features; false if the features would overflow.
-template <class T, class E>
-inline bool tensor_factor(const TensorPlan<T> &plan, const TensorBlock<T> &block,
-                          const GroupScales<T, E> &scales, const E *values,
-                          const double *block_scales, std::size_t count, T (&factor)[kRowsIn<E>]) {
-    constexpr double largest = sizeof(T) == 4 ? double(__FLT_MAX__) : __DBL_MAX__;
-    constexpr std::int64_t limit = 10000; // beyond it every double is zero or infinite
-    const double length = block.degree > 1 ? double(block.size) : 1.0;
-    const E squares = sum_of_squares(values, block.size);
-    bool representable = true;
-    for (std::size_t r = 0; r < kRowsIn<E>; ++r) {
-        const std::size_t row = r < count ? r : count - 1;
-        const double scale = block_scales[row * plan.block_count];
-        const double norm = __builtin_sqrt(double(row_of(squares, r)));
-        std::int64_t exponent = scales.exponents[r];
-        exponent = exponent > limit ? limit : exponent < -limit ? -limit : exponent;
-        double value = 0;
-        if (norm > 0)
-            value = plan.preserve_norms ? scale / norm
-                                        : __builtin_ldexp(scale / length, int(exponent));
-        factor[r] = T(value);
-        const double size = __builtin_fabs(value);
-        representable = representable && size <= largest && size * norm <= largest;
-    }
-    return representable;
 }
 
 // IFFT(prod_t FFT(C_t u)) of a group, at the start of `data`, `size` times as large.
@@ -179,79 +150,76 @@ inline void tensor_values(const TensorPlan<T> &plan, const TensorBlock<T> &block
     rows_of_spectrum(fft, spectrum, from_rows<E>(scales.pending), data);
 }
 
-template <class T, class E, class Source>
-inline bool tensor_group(const TensorPlan<T> &plan, const Source &source, const ChainRows<T> &rows,
-                         std::size_t begin, std::size_t count, Arena arena, T *spill) {
-    auto *data = arena.take<Complex<E>>(plan.longest_work);
-    auto *spectrum = arena.take<Complex<E>>(plan.longest_work);
-    E *values = reinterpret_cast<E *>(data);
-    GroupScales<T, E> scales(rows, begin, count);
-    bool representable = true;
-    for (std::size_t b = 0; b < plan.block_count; ++b) {
-        const TensorBlock<T> &block = plan.blocks[b];
-        tensor_values(plan, block, source, scales, data, spectrum);
-        T factor[kRowsIn<E>];
-        const double *block_scales = rows.block_scales + begin * plan.block_count + b;
-        if (!tensor_factor(plan, block, scales, values, block_scales, count, factor))
-            representable = false;
-        const OutputBlock output{0, 0, std::int32_t(block.size), std::int32_t(block.offset)};
-        store_block(values, factor, output, rows.output, begin, count, spill);
-    }
+// Writes a block of a group's features; false if some of them overflow.
+template <class T, class E>
+inline bool write_block(const TensorPlan<T> &plan, const ChainRows<T> &rows, std::size_t number,
+                        const GroupScales<T, E> &scales, const E *values, std::size_t begin,
+                        std::size_t count, T *spill) {
+    const TensorBlock<T> &block = plan.blocks[number];
+    const double length = block.degree > 1 ? double(block.size) : 1.0;
+    T factor[kRowsIn<E>];
+    const bool representable = feature_factors(
+        values, block.size, rows.block_scales + begin * plan.block_count + number, plan.block_count,
+        count,
+        [&](double scale, double norm, std::size_t r) {
+            constexpr std::int64_t limit = 10000; // beyond it every double is zero or infinite
+            std::int64_t exponent = scales.exponents[r];
+            exponent = exponent > limit ? limit : exponent < -limit ? -limit : exponent;
+            return plan.preserve_norms ? scale / norm
+                                       : __builtin_ldexp(scale / length, int(exponent));
+        },
+        factor);
+    store_scaled(values, factor, block.size, rows.output, block.offset, begin, count, spill);
     return representable;
 }
 
 template <class T> inline bool tensor_in_lanes(const TensorPlan<T> &plan) {
-    return plan.longest_work <= kFftLanes;
+    return plan.longest <= kFftLanes;
 }
 
 template <class T> std::size_t tensor_workspace(const TensorPlan<T> &plan) {
     const std::size_t element = tensor_in_lanes(plan) ? PS_VECTOR_BYTES : sizeof(T);
-    return 2 * round_up(2 * plan.longest_work * element) +
-           round_up(2 * plan.longest_work * sizeof(T)) +
+    return 2 * piece_bytes(2 * plan.longest * element) + piece_bytes(2 * plan.longest * sizeof(T)) +
            DenseSource<T, Vec<T>>::bytes(plan.columns);
 }
 
-// Source<E> is where the rows of a group come from, be they one or W.
-template <class T, template <class> class Source, class Input>
-inline bool tensor_groups(const TensorPlan<T> &plan, const Input &input, const ChainRows<T> &rows,
-                          std::size_t begin, std::size_t end, char *workspace) {
-    Arena arena{workspace};
-    T *spill = arena.take<T>(2 * plan.longest_work);
+// make_source(In<E>, begin, count, arena) says where the rows of a group come from.
+template <class T, class MakeSource>
+inline bool tensor_groups(const TensorPlan<T> &plan, const ChainRows<T> &rows, Share share,
+                          const MakeSource &make_source) {
+    Arena arena{share.workspace};
+    T *spill = arena.take<T>(2 * plan.longest);
     bool representable = true;
-    for (std::size_t i = begin; i < end;) {
-        const std::size_t left = end - i < kLanes<T> ? end - i : kLanes<T>;
-        const bool lanes = tensor_in_lanes(plan) && worth_lanes<T>(left);
-        const std::size_t count = lanes ? left : 1;
+    for_groups<T>(tensor_in_lanes(plan), share, [&](auto in, std::size_t begin, std::size_t count) {
+        using E = typename decltype(in)::Element;
         Arena local = arena;
-        if (lanes) {
-            const Source<Vec<T>> source(input, plan.columns, i, count, local);
-            representable &= tensor_group<T, Vec<T>>(plan, source, rows, i, count, local, spill);
-        } else {
-            const Source<T> source(input, plan.columns, i, count, local);
-            representable &= tensor_group<T, T>(plan, source, rows, i, count, local, spill);
+        const auto source = make_source(in, begin, count, local);
+        auto *data = local.take<Complex<E>>(plan.longest);
+        auto *spectrum = local.take<Complex<E>>(plan.longest);
+        GroupScales<T, E> scales(rows, begin, count);
+        for (std::size_t b = 0; b < plan.block_count; ++b) {
+            tensor_values(plan, plan.blocks[b], source, scales, data, spectrum);
+            representable &= write_block(plan, rows, b, scales, reinterpret_cast<const E *>(data),
+                                         begin, count, spill);
         }
-        i += count;
-    }
+    });
     return representable;
 }
 
-template <class T> struct DenseSources {
-    template <class E> using Of = DenseSource<T, E>;
-};
-template <class T, class I> struct SparseSources {
-    template <class E> using Of = SparseSource<T, I, E>;
-};
-
 template <class T>
-bool tensor_rows(const TensorPlan<T> &plan, const ChainRows<T> &rows, std::size_t begin,
-                 std::size_t end, char *workspace) {
-    return tensor_groups<T, DenseSources<T>::template Of>(plan, rows.input, rows, begin, end,
-                                                          workspace);
+bool tensor_rows(const TensorPlan<T> &plan, const ChainRows<T> &rows, Share share) {
+    return tensor_groups(
+        plan, rows, share, [&](auto in, std::size_t begin, std::size_t count, Arena &arena) {
+            using E = typename decltype(in)::Element;
+            return DenseSource<T, E>(rows.input, plan.columns, begin, count, arena);
+        });
 }
 template <class T, class I>
-bool tensor_sparse_rows(const TensorPlan<T> &plan, SparseRows<T, I> input,
-                        const ChainRows<T> &rows, std::size_t begin, std::size_t end,
-                        char *workspace) {
-    return tensor_groups<T, SparseSources<T, I>::template Of>(plan, input, rows, begin, end,
-                                                              workspace);
+bool tensor_sparse_rows(const TensorPlan<T> &plan, SparseRows<T, I> input, const ChainRows<T> &rows,
+                        Share share) {
+    return tensor_groups(plan, rows, share,
+                         [&](auto in, std::size_t begin, std::size_t count, Arena &) {
+                             using E = typename decltype(in)::Element;
+                             return SparseSource<T, I, E>(input, begin, count);
+                         });
 }

@@ -55,7 +55,7 @@ struct Loop {
 };
 
 class Pool {
-  public:
+public:
     // Helpers that the system gives no thread for are missed by nobody: the caller works, too.
     void invite(const std::shared_ptr<Loop> &loop, std::size_t helpers) {
         {
@@ -68,7 +68,7 @@ class Pool {
         available_.notify_all();
     }
 
-  private:
+private:
     bool add_worker() {
         try {
             std::thread([this] { serve(); }).detach();

@@ -1,13 +1,12 @@
 // Fixed-width vectors in compiler extensions, and the W x W transpose between rows and lanes.
-// Included once per instruction set, inside that set's own namespace (see kernels.hpp).
+// Included once per instruction set, inside that set's own namespace (see routines.hpp).
 
 // Everything that works on vectors in registers must be inlined, or the registers go to memory.
 #define PS_INLINE inline __attribute__((always_inline))
 
 template <class T> struct VectorOf {
     typedef T Aligned __attribute__((vector_size(PS_VECTOR_BYTES)));
-    typedef T Unaligned
-        __attribute__((vector_size(PS_VECTOR_BYTES), aligned(alignof(T))));
+    typedef T Unaligned __attribute__((vector_size(PS_VECTOR_BYTES), aligned(alignof(T))));
     static constexpr std::size_t lanes = PS_VECTOR_BYTES / sizeof(T);
 };
 template <class T> using Vec = typename VectorOf<T>::Aligned;
@@ -19,8 +18,7 @@ template <> constexpr std::size_t kRowsIn<Vec<float>> = kLanes<float>;
 template <> constexpr std::size_t kRowsIn<Vec<double>> = kLanes<double>;
 
 // The same bits as unsigned integers, for signs.
-template <class T>
-using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+template <class T> using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T> using BitVec = Vec<Bits<T>>;
 
 // The caller's arrays carry no alignment promise beyond their element type.
@@ -121,7 +119,8 @@ template <class V, class H, std::size_t... c>
 PS_INLINE V join(H low, H high, std::index_sequence<c...>) {
     return __builtin_shufflevector(low, high, c...);
 }
-template <class T> PS_INLINE Vec<T> gather_chunks(const T *const *rows, std::size_t i, std::size_t j) {
+template <class T>
+PS_INLINE Vec<T> gather_chunks(const T *const *rows, std::size_t i, std::size_t j) {
     constexpr std::size_t L = kChunk<T>;
     if constexpr (PS_VECTOR_BYTES == 16) {
         return load_unaligned(rows[i] + j);

@@ -1,7 +1,7 @@
-// Runs every kernel of every vector width on the same inputs and compares the bits. Built with the
+// Runs every routine of every vector width on the same inputs and compares the bits. Built with the
 // sanitizers and without any -mavx flag: wide vectors are then lowered to plain instructions, so
 // that the AVX2 and AVX-512 layouts are tested on every machine, memory accesses included.
-#include "../kernel_table.hpp"
+#include "../routine_table.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -18,18 +18,18 @@ int passed = 0, failed = 0;
 
 // Inputs sit in allocations of exactly their size, one element off alignment.
 template <class T> class Unaligned {
-  public:
+public:
     explicit Unaligned(std::size_t n) : memory_(new T[n + 1]), size_(n) {}
     T *data() { return memory_.get() + 1; }
     std::size_t size() const { return size_; }
 
-  private:
+private:
     std::unique_ptr<T[]> memory_;
     std::size_t size_;
 };
 
 class Numbers {
-  public:
+public:
     std::uint32_t word() {
         state_ = state_ * 6364136223846793005u + 1442695040888963407u;
         return std::uint32_t(state_ >> 33);
@@ -54,36 +54,38 @@ class Numbers {
         return result;
     }
 
-  private:
+private:
     std::uint64_t state_ = 12345;
 };
 
 struct Workspace {
     explicit Workspace(std::size_t bytes)
         : memory(static_cast<char *>(std::aligned_alloc(64, (bytes + 127) / 64 * 64))) {}
+    Workspace(const Workspace &) = delete;
     ~Workspace() { std::free(memory); }
+    Share share(std::size_t rows) const { return {0, rows, memory}; }
     char *memory;
 };
 
-template <class T> const Kernels<T> &of(const InstructionSet &set);
-template <> const Kernels<float> &of(const InstructionSet &set) { return set.single; }
-template <> const Kernels<double> &of(const InstructionSet &set) { return set.full; }
+template <class T> const Routines<T> &of(const InstructionSet &set);
+template <> const Routines<float> &of(const InstructionSet &set) { return set.single; }
+template <> const Routines<double> &of(const InstructionSet &set) { return set.full; }
 
 const InstructionSet *const kSets[] = {&baseline_instructions(), &avx2_instructions(),
                                        &avx512_instructions()};
 
-// run(kernels, output) for every set; all outputs must equal the first one's.
-template <class T, class Run>
+// run(routines, output) for every set; all outputs must equal the first one's.
+template <class T, class R = T, class Run>
 void compare(const char *what, std::size_t outputs, const Run &run) {
     std::vector<T> expected;
     for (const InstructionSet *set : kSets) {
         Unaligned<T> output(outputs);
         std::memset(output.data(), 0, outputs * sizeof(T));
-        run(of<T>(*set), output.data());
-        std::vector<T> found(output.data(), output.data() + outputs);
+        run(of<R>(*set), output.data());
+        std::vector<T> actual(output.data(), output.data() + outputs);
         if (expected.empty())
-            expected = found;
-        const bool same = !std::memcmp(found.data(), expected.data(), outputs * sizeof(T));
+            expected = actual;
+        const bool same = !std::memcmp(actual.data(), expected.data(), outputs * sizeof(T));
         same ? ++passed : ++failed;
         if (!same)
             std::printf("%s: %s differs from %s (%zu-byte numbers)\n", what, set->name,
@@ -98,30 +100,53 @@ std::size_t padded(std::size_t n) {
     return p;
 }
 
+template <class T>
+SrhtPlan<T> srht_plan(std::size_t columns, Unaligned<T> &signs, Unaligned<std::int32_t> &indices) {
+    SrhtPlan<T> plan{};
+    plan.columns = columns;
+    plan.padded = padded(columns);
+    plan.size = indices.size();
+    plan.signs = signs.data();
+    plan.indices = indices.data();
+    plan.scale = T(0.3);
+    return plan;
+}
+
+template <class T>
+ScatterPlan<T> scatter_plan(std::size_t columns, std::size_t size, std::size_t copies,
+                            const std::int32_t *table, std::uint64_t key) {
+    ScatterPlan<T> plan{};
+    plan.columns = columns;
+    plan.size = size;
+    plan.sparsity = copies;
+    plan.table = table;
+    plan.key = key;
+    plan.scale = T(0.5);
+    return plan;
+}
+
 template <class T> void test_transforms(std::size_t rows, std::size_t columns) {
     Numbers random;
     const std::size_t n = padded(columns), size = n < 100 ? n : 100;
     auto X = random.values<T>(rows * columns);
     auto signs = random.signs<T>(columns);
     auto indices = random.indices(size, n);
-    const SrhtPlan<T> plan{columns, n, size, signs.data(), indices.data(), T(0.3)};
+    const auto plan = srht_plan(columns, signs, indices);
     const Rows<const T> input{X.data(), columns};
-    compare<T>("transform", rows * n, [&](const Kernels<T> &k, T *out) {
-        Workspace space(k.transform_workspace(n));
-        k.transform(columns, n, input, Rows<T>{out, n}, 0, rows, space.memory);
+    compare<T>("transform", rows * n, [&](const Routines<T> &k, T *out) {
+        Workspace space(k.transform_workspace({columns, n}));
+        k.transform({columns, n}, input, {out, n}, space.share(rows));
     });
-    compare<T>("srht", rows * size, [&](const Kernels<T> &k, T *out) {
+    compare<T>("srht", rows * size, [&](const Routines<T> &k, T *out) {
         Workspace space(k.srht_workspace(plan));
-        k.srht(plan, input, Rows<T>{out, size}, 0, rows, space.memory);
+        k.srht(plan, input, {out, size}, space.share(rows));
     });
     auto direction = random.values<double>(columns);
-    compare<double>("moments", 2 * rows, [&](const Kernels<double> &k, double *out) {
-        const Kernels<T> *kernels = nullptr;
-        for (const InstructionSet *set : kSets)
-            if (&of<double>(*set) == &k)
-                kernels = &of<T>(*set);
-        kernels->moments(columns, input, direction.data(), out, out + rows, 0, rows);
-    });
+    for (const bool dots : {false, true})
+        compare<double, T>("moments", 2 * rows, [&](const Routines<T> &k, double *out) {
+            const MomentsPlan moments{columns, direction.data(), out, dots ? out + rows : nullptr};
+            k.moments(moments, input, {0, rows, nullptr});
+        });
 }
 
 // Three blocks, the second of which is not used.
@@ -134,15 +159,23 @@ template <class T> void test_projections(std::size_t rows, std::size_t columns, 
     for (std::size_t k = half; k < size; ++k)
         indices.data()[k] += std::int32_t(2 * n);
     const std::size_t starts[] = {0, half, half, size};
-    const SorfPlan<T> plan{columns, n, 3, diagonals.data(), indices.data(), scales.data(), starts};
+    SorfPlan<T> plan{};
+    plan.columns = columns;
+    plan.padded = n;
+    plan.blocks = 3;
+    plan.diagonals = diagonals.data();
+    plan.indices = indices.data();
+    plan.scales = scales.data();
+    plan.starts = starts;
+    plan.feature_scale = T(0.3);
     const Rows<const T> input{X.data(), columns};
-    compare<T>("sorf", rows * size, [&](const Kernels<T> &k, T *out) {
+    compare<T>("sorf", rows * size, [&](const Routines<T> &k, T *out) {
         Workspace space(k.sorf_workspace(plan));
-        k.sorf(plan, input, {out, size}, 0, rows, space.memory);
+        k.sorf(plan, input, {out, size}, space.share(rows));
     });
-    compare<T>("fourier", rows * 2 * size, [&](const Kernels<T> &k, T *out) {
+    compare<T>("fourier", rows * 2 * size, [&](const Routines<T> &k, T *out) {
         Workspace space(k.sorf_workspace(plan));
-        k.fourier(plan, T(0.3), input, {out, 2 * size}, 0, rows, space.memory);
+        k.fourier(plan, input, {out, 2 * size}, space.share(rows));
     });
 }
 
@@ -151,12 +184,18 @@ template <class T> void test_pairs(std::size_t rows, std::size_t length, std::si
     auto A = random.values<T>(rows * columns), B = random.values<T>(rows * columns);
     auto first_signs = random.signs<T>(length), second_signs = random.signs<T>(length);
     auto first = random.indices(length, length), second = random.indices(length, length);
-    const PairPlan<T> pair{length, first_signs.data(), second_signs.data(), first.data(),
-                           second.data()};
-    compare<T>("pair", rows * length, [&](const Kernels<T> &k, T *out) {
-        Workspace space(k.pair_workspace(pair, length));
-        k.pair(pair, columns, length, T(0.1), {A.data(), columns}, {B.data(), columns},
-               {out, length}, 0, rows, space.memory);
+    PairRowsPlan<T> plan{};
+    plan.pair.length = length;
+    plan.pair.signs_first = first_signs.data();
+    plan.pair.signs_second = second_signs.data();
+    plan.pair.first = first.data();
+    plan.pair.second = second.data();
+    plan.columns = columns;
+    plan.size = length;
+    plan.scale = T(0.1);
+    compare<T>("pair", rows * length, [&](const Routines<T> &k, T *out) {
+        Workspace space(k.pair_workspace(plan));
+        k.pair(plan, {A.data(), columns}, {B.data(), columns}, {out, length}, space.share(rows));
     });
 }
 
@@ -176,27 +215,31 @@ void test_chain(std::size_t rows, std::size_t columns, std::size_t length, bool 
     auto scales = random.values<double>(3 * rows);
     const auto size = std::int32_t(length), part = std::int32_t(length / 4);
     const PairStep steps[] = {{0, 0, 1, size}, {0, 1, 2, 2 * part}, {1, 1, 0, size}};
-    const OutputBlock outputs[] = {{1, 0, part, 0}, {2, part, part, part}, {0, 1, part, 2 * part}};
-    const std::int32_t after[] = {1, 2, 3};
+    const OutputBlock outputs[] = {
+        {1, 0, part, 0, 1}, {2, part, part, part, 2}, {0, 1, part, 2 * part, 3}};
     ChainPlan<T> plan{};
+    plan.columns = columns;
     plan.leaf = sampled ? Leaf::srht : Leaf::identity;
-    plan.base = {columns, n, leaf, signs.data(), leaf_indices.data(), T(0.2)};
+    plan.srht = srht_plan(columns, signs, leaf_indices);
     plan.leaf_length = leaf;
     plan.leaf_shift = shift.data();
-    plan.pair = {length, first_signs.data(), second_signs.data(), first.data(), second.data()};
+    plan.pair.length = length;
+    plan.pair.signs_first = first_signs.data();
+    plan.pair.signs_second = second_signs.data();
+    plan.pair.first = first.data();
+    plan.pair.second = second.data();
     plan.steps = steps;
     plan.step_count = 3;
     plan.outputs = outputs;
-    plan.output_after = after;
     plan.output_count = 3;
     plan.register_count = 3;
     plan.preserve_norms = preserve;
     const std::size_t width = std::size_t(3 * part);
-    compare<T>("chain", rows * width, [&](const Kernels<T> &k, T *out) {
+    compare<T>("chain", rows * width, [&](const Routines<T> &k, T *out) {
         Workspace space(k.chain_workspace(plan));
-        const ChainRows<T> work{{X.data(), columns}, row_scale.data(), row_shift.data(),
-                                scales.data(), {out, width}};
-        k.chain(plan, work, 0, rows, space.memory);
+        const ChainRows<T> work{
+            {X.data(), columns}, row_scale.data(), row_shift.data(), scales.data(), {out, width}};
+        k.chain(plan, work, space.share(rows));
     });
 }
 
@@ -205,16 +248,23 @@ template <class T> void test_scatter(std::size_t rows, std::size_t columns) {
     const std::size_t size = 37, copies = 3;
     auto X = random.values<T>(rows * columns);
     auto table = random.indices(columns * copies, 2 * size);
-    const ScatterPlan<T> by_table{columns, size, copies, table.data(), 0, T(0.5)};
-    const ScatterPlan<T> by_hash{columns, size, copies, nullptr, 77, T(0.5)};
+    const auto by_table = scatter_plan<T>(columns, size, copies, table.data(), 0);
+    const auto by_hash = scatter_plan<T>(columns, size, copies, nullptr, 77);
     for (const ScatterPlan<T> *plan : {&by_table, &by_hash})
-        compare<T>("scatter", rows * size, [&](const Kernels<T> &k, T *out) {
+        compare<T>("scatter", rows * size, [&](const Routines<T> &k, T *out) {
             Workspace space(k.scatter_workspace(*plan));
-            k.scatter(*plan, {X.data(), columns}, {out, size}, 0, rows, space.memory);
+            k.scatter(*plan, {X.data(), columns}, {out, size}, space.share(rows));
         });
-    auto matrix = random.values<T>(columns * size);
-    compare<T>("product", rows * size, [&](const Kernels<T> &k, T *out) {
-        k.product(columns, size, matrix.data(), {X.data(), columns}, {out, size}, 0, rows);
+}
+
+// Sizes around the width of a tile, and more coordinates than a tile takes at once.
+template <class T> void test_product(std::size_t rows, std::size_t columns, std::size_t size) {
+    Numbers random;
+    auto X = random.values<T>(rows * columns), matrix = random.values<T>(columns * size);
+    const ProductPlan<T> plan{columns, size, matrix.data()};
+    compare<T>("product", rows * size, [&](const Routines<T> &k, T *out) {
+        Workspace space(k.product_workspace(plan));
+        k.product(plan, {X.data(), columns}, {out, size}, space.share(rows));
     });
 }
 
@@ -227,9 +277,9 @@ template <class T> void test_gaussian(std::size_t rows, std::size_t columns) {
         left.data()[i] = i % 5 == 4 ? INFINITY : 800.0 * (left.data()[i] + 0.5);
     for (std::size_t e = 0; e < rows * columns; e += 3)
         products.data()[e] = e % 4 ? 100.0 * products.data()[e] : INFINITY;
-    compare<T>("gaussian", rows * columns, [&](const Kernels<T> &k, T *out) {
-        k.gaussian(columns, 0.9, {products.data(), columns}, left.data(), right.data(),
-                   {out, columns}, 0, rows);
+    compare<T>("gaussian", rows * columns, [&](const Routines<T> &k, T *out) {
+        const GaussianPlan plan{columns, 0.9, left.data(), right.data()};
+        k.gaussian(plan, {products.data(), columns}, {out, columns}, {0, rows, nullptr});
     });
 }
 
@@ -247,19 +297,19 @@ template <class T> void test_sparse(std::size_t rows, std::size_t columns, std::
     }
     auto signs = random.signs<T>(columns);
     auto indices = random.indices(size, n);
-    const SrhtPlan<T> plan{columns, n, size, signs.data(), indices.data(), T(0.3)};
+    const auto plan = srht_plan(columns, signs, indices);
     const SparseRows<T, std::int32_t> input{values.data(), positions.data(), indptr.data()};
-    compare<T>("sparse srht", rows * size, [&](const Kernels<T> &k, T *out) {
+    compare<T>("sparse srht", rows * size, [&](const Routines<T> &k, T *out) {
         Workspace space(k.srht_sparse_workspace(plan));
-        k.sparse32.srht(plan, input, {out, size}, 0, rows, space.memory);
+        k.sparse32.srht(plan, input, {out, size}, space.share(rows));
     });
-    const ScatterPlan<T> hashed{columns, size, 4, nullptr, 99, T(0.5)};
-    compare<T>("sparse scatter", rows * size, [&](const Kernels<T> &k, T *out) {
-        k.sparse32.scatter(hashed, input, {out, size}, 0, rows);
+    const auto hashed = scatter_plan<T>(columns, size, 4, nullptr, 99);
+    compare<T>("sparse scatter", rows * size, [&](const Routines<T> &k, T *out) {
+        k.sparse32.scatter(hashed, input, {out, size}, {0, rows, nullptr});
     });
     auto matrix = random.values<T>(columns * size);
-    compare<T>("sparse product", rows * size, [&](const Kernels<T> &k, T *out) {
-        k.sparse32.product(size, matrix.data(), input, {out, size}, 0, rows);
+    compare<T>("sparse product", rows * size, [&](const Routines<T> &k, T *out) {
+        k.sparse32.product({columns, size, matrix.data()}, input, {out, size}, {0, rows, nullptr});
     });
 }
 
@@ -278,10 +328,8 @@ template <class T> struct RandomTransform {
             span *= radix;
         plan.length = length;
         plan.count = count;
-        plan.work = span;
         plan.step_count = radices.size();
         plan.positions = positions.data();
-        const bool chirped = plan.work != count;
         const auto table = [&](std::size_t numbers) {
             tables.push_back(random.values<T>(2 * numbers));
             return tables.back().data();
@@ -293,10 +341,6 @@ template <class T> struct RandomTransform {
         }
         plan.steps = steps.data();
         plan.roots = table(count / 2 + 1);
-        if (chirped) {
-            plan.chirp = table(count);
-            plan.chirp_spectrum = table(plan.work);
-        }
         for (std::size_t k = 0; k < count; ++k)
             positions.data()[k] = std::int32_t(count - 1 - k);
     }
@@ -309,20 +353,15 @@ void test_tensor(std::size_t rows, std::size_t columns, std::size_t length,
     Numbers random;
     RandomTransform<T> transform(random, length, radices);
     const FftPlan<T> &fft = transform.plan;
-    auto A = random.values<T>(rows * length), B = random.values<T>(rows * length);
-    compare<T>("convolve", rows * length, [&](const Kernels<T> &k, T *out) {
-        Workspace space(k.convolve_workspace(fft));
-        k.convolve(fft, {A.data(), length}, {B.data(), length}, {out, length}, 0, rows,
-                   space.memory);
-    });
     auto X = random.values<T>(rows * columns), shifts = random.values<T>(4 * length);
     auto row_scale = random.values<T>(rows), row_shift = random.values<T>(rows);
     auto scales = random.values<double>(2 * rows);
     const std::uint64_t keys[] = {1, 22, 333, 4444};
     std::vector<std::int32_t> tables(4 * columns);
     for (std::size_t t = 0; t < 4; ++t)
-        of<T>(*kSets[t % 3]).tabulate({columns, length, 1, nullptr, keys[t], T(1)},
-                                      tables.data() + t * columns);
+        of<T>(*kSets[t % 3])
+            .tabulate(scatter_plan<T>(columns, length, 1, nullptr, keys[t]),
+                      tables.data() + t * columns);
     std::vector<std::int64_t> indptr(rows + 1);
     std::vector<std::int32_t> positions(rows * columns);
     for (std::size_t e = 0; e < rows * columns; ++e) {
@@ -333,19 +372,22 @@ void test_tensor(std::size_t rows, std::size_t columns, std::size_t length,
     for (const bool tabulated : {false, true})
         for (const bool dense : {false, true}) {
             const std::int32_t *table = tabulated ? tables.data() : nullptr;
-            const TensorBlock<T> blocks[] = {
-                {3, length, length, &fft, keys, table, shifts.data()},
-                {1, length, 0, &fft, keys + 3, table ? table + 3 * columns : nullptr,
-                 shifts.data() + 3 * length}};
-            const TensorPlan<T> plan{columns, blocks, 2, fft.work, !tabulated};
-            compare<T>("tensor", rows * 2 * length, [&](const Kernels<T> &k, T *out) {
+            const TensorBlock<T> blocks[] = {{3, length, length, &fft, keys, table, shifts.data()},
+                                             {1, length, 0, &fft, keys + 3,
+                                              table ? table + 3 * columns : nullptr,
+                                              shifts.data() + 3 * length}};
+            const TensorPlan<T> plan{columns, blocks, 2, fft.count, !tabulated};
+            compare<T>("tensor", rows * 2 * length, [&](const Routines<T> &k, T *out) {
                 Workspace space(k.tensor_workspace(plan));
-                const ChainRows<T> work{{X.data(), columns}, row_scale.data(), row_shift.data(),
-                                        scales.data(), {out, 2 * length}};
+                const ChainRows<T> work{{X.data(), columns},
+                                        row_scale.data(),
+                                        row_shift.data(),
+                                        scales.data(),
+                                        {out, 2 * length}};
                 if (dense)
-                    k.tensor(plan, work, 0, rows, space.memory);
+                    k.tensor(plan, work, space.share(rows));
                 else
-                    k.sparse32.tensor(plan, sparse, work, 0, rows, space.memory);
+                    k.sparse32.tensor(plan, sparse, work, space.share(rows));
             });
         }
 }
@@ -365,15 +407,16 @@ template <class T> void test_all() {
         test_pairs<T>(rows, 64, 50);
         test_pairs<T>(rows, 4, 3);
         test_scatter<T>(rows, 131);
+        test_product<T>(rows, 300, 131);
+        test_product<T>(rows, 0, 5);
         test_sparse<T>(rows, 3000, 5);
         test_sparse<T>(rows, 500, 250);
         test_tensor<T>(rows, 50, 1, {});
         test_tensor<T>(rows, 5, 2, {});
         test_tensor<T>(rows, 50, 48, {3, 2, 4});
-        test_tensor<T>(rows, 131, 434, {7, 31});
+        test_tensor<T>(rows, 131, 450, {3, 3, 5, 5});
         test_tensor<T>(rows, 4200, 256, {2, 4, 4, 4});
-        test_tensor<T>(rows, 50, 37, {5, 3, 5});
-        test_tensor<T>(rows, 50, 74, {5, 3, 5});
+        test_tensor<T>(rows, 50, 75, {3, 5, 5});
         for (bool preserve : {false, true}) {
             test_chain<T>(rows, 5, 64, preserve);
             test_chain<T>(rows, 64, 64, preserve);

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from powersketch import accuracy, kernels
     from powersketch.comparison import compare
-    from powersketch.feature_maps.arc_cosine import ArcCosineSketch
-    from powersketch.feature_maps.dot_product import DotProductSketch
-    from powersketch.feature_maps.gaussian import GaussianSketch
-    from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
-    from powersketch.feature_maps.polynomial import PolynomialSketch
-    from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
-    from powersketch.kernel_ridge.regressor import SketchedKernelRidge
-    from powersketch.kernel_systems.preconditioner import SketchPreconditioner
-    from powersketch.kernel_systems.solve import solve_kernel_system
+    from powersketch.feature_maps import (
+        ArcCosineSketch,
+        DotProductSketch,
+        GaussianSketch,
+        NeuralTangentSketch,
+        PolynomialSketch,
+    )
+    from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
+    from powersketch.kernel_systems import SketchPreconditioner, solve_kernel_system
     from powersketch.nystroem import LeverageNystroem
 
 __all__ = [
@@ -36,30 +36,30 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# A name's module is imported when the name is first used, so that importing the package is quick.
-_MODULES = {
-    "ArcCosineSketch": "feature_maps.arc_cosine",
-    "DotProductSketch": "feature_maps.dot_product",
-    "GaussianSketch": "feature_maps.gaussian",
+# A name's room is imported when the name is first used, so that importing the package is quick.
+_ROOMS = {
+    "ArcCosineSketch": "feature_maps",
+    "DotProductSketch": "feature_maps",
+    "GaussianSketch": "feature_maps",
     "LeverageNystroem": "nystroem",
-    "NeuralTangentSketch": "feature_maps.neural_tangent",
-    "PolynomialSketch": "feature_maps.polynomial",
-    "SketchPreconditioner": "kernel_systems.preconditioner",
-    "SketchedKernelRidge": "kernel_ridge.regressor",
-    "SketchedKernelRidgeClassifier": "kernel_ridge.classifier",
+    "NeuralTangentSketch": "feature_maps",
+    "PolynomialSketch": "feature_maps",
+    "SketchPreconditioner": "kernel_systems",
+    "SketchedKernelRidge": "kernel_ridge",
+    "SketchedKernelRidgeClassifier": "kernel_ridge",
     "accuracy": "accuracy",
     "compare": "comparison",
     "kernel_ridge": "kernel_ridge",
     "kernels": "kernels",
-    "solve_kernel_system": "kernel_systems.solve",
+    "solve_kernel_system": "kernel_systems",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    value = module if _MODULES[name] == name else getattr(module, name)
+    module = importlib.import_module(f"{__name__}.{_ROOMS[name]}")
+    value = module if _ROOMS[name] == name else getattr(module, name)
     globals()[name] = value
     return value
 

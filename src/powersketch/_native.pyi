@@ -1,9 +1,11 @@
-"""Typed contract of the compiled kernels; arrays are C-contiguous, nothing is converted."""
+"""Typed contract of the compiled routines; arrays are C-contiguous, nothing is converted."""
 
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from powersketch.routines.specs import ChainSpec
 
 _Real = TypeVar("_Real", np.float32, np.float64)
 _Index = TypeVar("_Index", np.int32, np.int64)
@@ -103,6 +105,7 @@ def row_moments_sparse(
     values: NDArray[_Real],
     columns: NDArray[_Index],
     indptr: _Int64,
+    column_count: int,
     direction: _Float64,
     squares: _Float64,
     dots: _Float64,
@@ -127,36 +130,9 @@ def gaussian_values(
     out: NDArray[_Real],
     threads: int,
 ) -> None: ...
-def convolve(
-    A: NDArray[_Real],
-    B: NDArray[_Real],
-    transform: FourierTransform32 | FourierTransform64,
-    out: NDArray[_Real],
-    threads: int,
-) -> None: ...
 
 class PowerChain32:
-    def __init__(
-        self,
-        *,
-        columns: int,
-        padded: int,
-        leaf_signs: NDArray[np.float32],
-        leaf_indices: _Int32,
-        leaf_table: _Int32,
-        leaf_scale: float,
-        leaf_size: int,
-        leaf_length: int,
-        leaf_shift: NDArray[np.float32],
-        signs_first: NDArray[np.float32],
-        signs_second: NDArray[np.float32],
-        first: _Int32,
-        second: _Int32,
-        steps: _Int32,
-        outputs: _Int32,
-        registers: int,
-        preserve_norms: bool,
-    ) -> None: ...
+    def __init__(self, spec: ChainSpec) -> None: ...
     def apply(
         self,
         X: NDArray[np.float32],
@@ -168,27 +144,7 @@ class PowerChain32:
     ) -> bool: ...
 
 class PowerChain64:
-    def __init__(
-        self,
-        *,
-        columns: int,
-        padded: int,
-        leaf_signs: NDArray[np.float64],
-        leaf_indices: _Int32,
-        leaf_table: _Int32,
-        leaf_scale: float,
-        leaf_size: int,
-        leaf_length: int,
-        leaf_shift: NDArray[np.float64],
-        signs_first: NDArray[np.float64],
-        signs_second: NDArray[np.float64],
-        first: _Int32,
-        second: _Int32,
-        steps: _Int32,
-        outputs: _Int32,
-        registers: int,
-        preserve_norms: bool,
-    ) -> None: ...
+    def __init__(self, spec: ChainSpec) -> None: ...
     def apply(
         self,
         X: NDArray[np.float64],
@@ -208,8 +164,6 @@ class FourierTransform32:
         twiddles: NDArray[np.float32],
         positions: _Int32,
         roots: NDArray[np.float32],
-        chirp: NDArray[np.float32],
-        chirp_spectrum: NDArray[np.float32],
     ) -> None: ...
 
 class TensorSketch32:
@@ -218,7 +172,7 @@ class TensorSketch32:
         *,
         columns: int,
         blocks: _Int32,
-        transforms: list[FourierTransform32],
+        transforms: list[FourierTransform32 | None],
         keys: NDArray[np.uint64],
         shifts: NDArray[np.float32],
         tabulated: bool,
@@ -254,8 +208,6 @@ class FourierTransform64:
         twiddles: NDArray[np.float64],
         positions: _Int32,
         roots: NDArray[np.float64],
-        chirp: NDArray[np.float64],
-        chirp_spectrum: NDArray[np.float64],
     ) -> None: ...
 
 class TensorSketch64:
@@ -264,7 +216,7 @@ class TensorSketch64:
         *,
         columns: int,
         blocks: _Int32,
-        transforms: list[FourierTransform64],
+        transforms: list[FourierTransform64 | None],
         keys: NDArray[np.uint64],
         shifts: NDArray[np.float64],
         tabulated: bool,

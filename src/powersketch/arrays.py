@@ -20,6 +20,8 @@ Float64: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = Any
 """Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
 
+_MEDIAN_ROWS = 64
+
 
 is_sparse: Callable[[Rows], bool] = sp.issparse
 """Tells whether rows are a SciPy sparse matrix or array."""
@@ -46,3 +48,29 @@ def slices(count: int, step: int) -> Iterator[slice]:
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return map(slice, range(0, count, step), chain(range(step, count, step), (count,)))
+
+
+def median_row(X: Rows) -> Vector:
+    """Return the median of every column over up to 64 rows, evenly spaced.
+
+    It is a centre that no outlier among the rows can move far.
+
+    Of an even number of entries it is the lower of the two in the middle: their mean might
+    overflow. Columns of sparse rows of which most entries are not stored have the median zero.
+    """
+    count = X.shape[0]
+    sample = X[np.linspace(0, count - 1, min(count, _MEDIAN_ROWS)).astype(np.int64)]
+    medians = np.zeros(X.shape[1])
+    if is_sparse(X):
+        stored = np.bincount(sample.indices, minlength=X.shape[1])
+        columns = np.flatnonzero(2 * stored >= sample.shape[0])
+        medians[columns] = _lower_medians(sample[:, columns].toarray())
+    else:
+        medians[:] = _lower_medians(sample)
+    return medians
+
+
+def _lower_medians(rows: Real) -> Real:
+    middle = (len(rows) - 1) // 2
+    medians: Real = np.partition(rows, middle, axis=0)[middle]
+    return medians

@@ -16,9 +16,9 @@ from sklearn.preprocessing import normalize
 from typer.testing import CliRunner
 
 import powersketch
+from powersketch.cli.compare_command import bytes_from
 from powersketch.cli.main import app, main
-from powersketch.cli.options import bytes_of
-from powersketch.kernels import ArcCosine, Gaussian, Kernel, Polynomial
+from powersketch.kernels import ArcCosine, Gaussian, Kernel, Polynomial, resolved_gamma
 from tests.comparison.measured_rows import failing_method, unit_rows
 
 QUICK = ["--components", "4,8", "--seeds", "1", "--methods", "power,nystroem", "--seed", "0"]
@@ -40,6 +40,8 @@ def figures(arguments: list[str]) -> dict[str, Any]:
 
 
 def without_times(found: dict[str, Any]) -> dict[str, Any]:
+    for name in ("date", "data_name"):
+        found.pop(name)
     found["exact"].pop("seconds")
     for measured in found["measurements"]:
         for name in ("fit_seconds", "transform_seconds", "transform_bytes", "memory_bytes"):
@@ -81,16 +83,36 @@ def test_the_same_as_the_function(file: str, options: list[str], kernel: Kernel)
         random_state=0,
     )
     found = figures([file, *QUICK, "--rows", "20", *options])
+    assert found["data_name"] == "rows.npy"
     assert without_times(found) == without_times(expected.to_dict())
 
 
-def test_gamma_scale(file: str) -> None:
-    gamma = 1.0 / (7 * np.load(file).var())
-    for options in (["--kernel", "gaussian"], ["--gamma", "scale"]):
-        kernel = figures([file, *QUICK, *options])["kernel"]
-        assert float(kernel.partition("gamma=")[2].split(",")[0].rstrip(")")) == pytest.approx(
-            gamma
-        )
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("linear", "Linear("),
+        ("poly", "Polynomial(degree=2"),
+        ("rbf", "Gaussian(gamma="),
+        ("ntk", "NeuralTangent(depth=1"),
+        ("dot-product", "DotProduct("),
+    ],
+)
+def test_short_and_further_names_of_kernels(file: str, name: str, kernel: str) -> None:
+    options = ["--components", "4", "--seeds", "1", "--methods", "nystroem-uniform"]
+    assert figures([file, *options, "--kernel", name])["kernel"].startswith(kernel)
+
+
+@pytest.mark.parametrize(
+    "options", [["--kernel", "gaussian"], ["--gamma", "scale"], ["--gamma", "median"]]
+)
+def test_gamma_from_the_rows(file: str, options: list[str]) -> None:
+    X = np.load(file)
+    name = "median" if "median" in options else "scale"
+    found = figures([file, "--components", "4", "--methods", "nystroem-uniform", *options])
+    gamma = float(found["kernel"].partition("gamma=")[2].split(",")[0].rstrip(")"))
+    assert gamma == pytest.approx(resolved_gamma(name, X))
+    if name == "scale":
+        assert gamma == pytest.approx(1.0 / (7 * X.var()))
 
 
 def test_normalized_rows_without_the_target(file: str) -> None:
@@ -110,7 +132,7 @@ def test_normalized_rows_without_the_target(file: str) -> None:
     [("100", 100), ("2k", 2048), ("500M", 500 * 2**20), ("1.5 GiB", 3 * 2**29), ("1tb", 2**40)],
 )
 def test_amounts_of_memory(text: str, amount: int) -> None:
-    assert bytes_of(text) == amount
+    assert bytes_from(text) == amount
 
 
 def test_budgets(file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,10 +160,10 @@ def test_nothing_measured_is_no_success(file: str, capsys: pytest.CaptureFixture
         (["nothing.npy"], "nothing.npy is not a file"),
         (["rows.npy", "--methods", "powr"], "method 'powr' is unknown; those for Polynomial"),
         (["rows.npy", "--methods", "fourier"], "cannot do Polynomial"),
-        (["rows.npy", "--kernel", "linear"], "linear"),
+        (["rows.npy", "--kernel", "matern"], "kernel='matern' is unknown; use one of 'linear'"),
         (["rows.npy", "--kernel", "gaussian", "--degree", "3"], "gaussian kernel has no degree"),
         (["rows.npy", "--degree", "0"], "degree=0 is out of range"),
-        (["rows.npy", "--gamma", "wide"], "gamma=wide is neither a number nor scale"),
+        (["rows.npy", "--gamma", "wide"], "gamma=wide is neither a number nor scale nor median"),
         (["rows.npy", "--components", "8,many"], "components has 'many'"),
         (["rows.npy", "--components", ","], "components is empty"),
         (["rows.npy", "--seeds", "0"], "seeds=0"),
@@ -190,7 +212,7 @@ def test_an_interruption_before_anything_is_finished(
     def interrupted(*arguments: Any, **named: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("powersketch.comparison.comparing.divided_rows", interrupted)
+    monkeypatch.setattr("powersketch.comparison.run._experiment", interrupted)
     assert main(["compare", file, *QUICK]) == 130
     assert os.listdir() == ["rows.npy"]
 
@@ -205,7 +227,7 @@ def test_faults_of_our_own_are_called_so(
     def broken(*arguments: Any, **named: Any) -> None:
         raise kind("a fault")
 
-    monkeypatch.setattr("powersketch.comparison.comparing.divided_rows", broken)
+    monkeypatch.setattr("powersketch.comparison.run._experiment", broken)
     assert main(["compare", file, *QUICK]) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"internal error: {kind.__name__}: ")
@@ -244,7 +266,7 @@ def test_want_of_memory_or_rights_is_no_fault_of_ours(
     def failing(*arguments: Any, **named: Any) -> None:
         raise error
 
-    monkeypatch.setattr("powersketch.comparison.comparing.divided_rows", failing)
+    monkeypatch.setattr("powersketch.comparison.run._experiment", failing)
     assert main(["compare", file, *QUICK]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")

@@ -14,7 +14,7 @@ import pytest
 
 from powersketch.cli.main import main
 from powersketch.cli.outputs import check_outputs
-from powersketch.comparison.writing import replaced
+from powersketch.comparison import atomic_write
 from powersketch.exceptions import InputError
 from tests.comparison.measured_rows import unit_rows
 
@@ -138,7 +138,7 @@ def test_a_link_stays_and_its_file_keeps_its_permissions(tmp_path: Path) -> None
     file.write_text("old")
     file.chmod(0o640)
     (tmp_path / "link").symlink_to(file)
-    with replaced(tmp_path / "link") as unfinished:
+    with atomic_write(tmp_path / "link") as unfinished:
         unfinished.write_text("new")
     assert (tmp_path / "link").is_symlink()
     assert file.read_text() == "new"

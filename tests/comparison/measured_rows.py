@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.comparison import METHODS, Method
-from powersketch.kernels import Kernel
+from powersketch.kernels import Kernel, Polynomial
+
+KERNEL = Polynomial(degree=3, gamma=0.5, coef0=1.0)
+FEW = {"methods": ["power", "nystroem"], "components": [8], "seeds": 1, "random_state": 0}
 
 
 def unit_rows(count: int = 60, columns: int = 7, seed: int = 0) -> NDArray[np.float64]:

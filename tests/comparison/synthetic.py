@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.comparison.results import Comparison, ExactKernel, Measurement
+from powersketch.comparison import Comparison, ExactKernel, Measurement
 
 NAMES = (
     "power",
@@ -24,6 +24,28 @@ NAMES = (
 )
 SIZES = (128, 256, 512, 1024, 2048)
 ROWS = 1000
+
+FAST = Measurement("fast", "oblivious", 64, 0.4, 0.01, 0.2, (0.5, 2.0), 1.0, 0.1, 100, 50, 1000)
+EXACT = Measurement("exact", "peer", 64, 0.1, 0.0, 0.3, (0.9, 1.1), 1.0, 0.5, 100, 10, 9000)
+LARGE = Measurement("fast", "oblivious", 128, 0.2, 0.0, 0.1, (0.7, 1.4), 2.0, 0.2, 100, 90, 2000)
+BROKEN = Measurement("broken", "peer", 64, error_message="it broke")
+MADE = Comparison(
+    kernel="Polynomial(degree=2)",
+    data_shape=(1000, 5),
+    fit_rows=100,
+    measured_rows=100,
+    components=(64, 128),
+    seeds=3,
+    seed=7,
+    measurements=(FAST, EXACT, BROKEN, LARGE),
+    exact=ExactKernel(0.25, 80_000),
+    alpha=1.5,
+    spectrum=np.array([3.0, 1.0]),
+    common_components=64,
+    approximate_spectra={"fast": np.array([2.0, 0.5])},
+    kernel_image=np.eye(2),
+    approximate_images={"fast": np.ones((2, 2))},
+)
 
 
 def kind_of(name: str) -> str:

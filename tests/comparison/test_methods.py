@@ -52,8 +52,8 @@ class Constant(Kernel):
 def test_features_approximate_the_kernel(name: str, kernel: Kernel) -> None:
     """For fixed seeds; those without exact norms have large errors in high degrees."""
     X = unit_rows(300)
-    made = METHODS[name].make(kernel, 256, 3, None).fit(X[:270])
-    Z = made.transform(X[270:])
+    fitted = METHODS[name].build(kernel, 256, 3, None).fit(X[:270])
+    Z = fitted.transform(X[270:])
     assert Z.shape == (30, 256)
     K = kernel(X[270:])
     most = 0.8 if name.endswith("-literal") else 0.4
@@ -64,7 +64,7 @@ def test_features_approximate_the_kernel(name: str, kernel: Kernel) -> None:
 def test_the_seed_decides_the_features(name: str, kernel: Kernel) -> None:
     X = unit_rows(40, 30)
     first, again, other = (
-        METHODS[name].make(kernel, 12, seed, 2).fit(X).transform(X) for seed in (7, 7, 8)
+        METHODS[name].build(kernel, 12, seed, 2).fit(X).transform(X) for seed in (7, 7, 8)
     )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -101,7 +101,7 @@ def test_a_kernel_without_a_sketch_has_landmarks() -> None:
 
 def test_the_literal_method_is_the_paper_as_printed() -> None:
     X = unit_rows(20, 40)
-    literal = METHODS["power-literal"].make(Polynomial(3), 16, 5, None).fit_transform(X)
+    literal = METHODS["power-literal"].build(Polynomial(3), 16, 5, None).fit_transform(X)
     printed = PolynomialSketch(
         3, n_components=16, norm_preserving=False, expansion="none", random_state=5
     ).fit_transform(X)
@@ -110,6 +110,6 @@ def test_the_literal_method_is_the_paper_as_printed() -> None:
 
 def test_the_default_method_is_the_estimator_with_its_defaults() -> None:
     X = unit_rows(20, 40)
-    default = METHODS["power"].make(Polynomial(3), 16, 5, None).fit_transform(X)
+    default = METHODS["power"].build(Polynomial(3), 16, 5, None).fit_transform(X)
     estimator = PolynomialSketch(3, n_components=16, random_state=5)
     np.testing.assert_array_equal(default, estimator.fit_transform(X))

@@ -113,7 +113,7 @@ def test_systems_without_any_of_these_files(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersketch.execution.memory.available_memory", lambda: 3 * 2**30)
+    monkeypatch.setattr("powersketch.execution.available_memory", lambda: 3 * 2**30)
     check_fits_memory("a matrix", 3 * 2**30, "take fewer rows")
     refused = r"a matrix takes at least 4\.0 GiB .* 3\.0 GiB are available: take fewer rows\."
     with pytest.raises(InputError, match=refused):

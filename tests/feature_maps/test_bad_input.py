@@ -91,8 +91,8 @@ SHARED: dict[str, Refusals] = {
         (True, TypeError, "integer"),
     ],
     "random_state": [
-        (-1, ValueError, "integer in [0"),
-        (2**32, ValueError, "integer in [0"),
+        (-1, ValueError, "integer from 0 to 4294967295"),
+        (2**32, ValueError, "integer from 0 to 4294967295"),
         ("seed", TypeError, "pass an integer"),
         (0.5, TypeError, "pass an integer"),
     ],

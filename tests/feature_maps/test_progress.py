@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from powersketch import PolynomialSketch
-from powersketch.execution import progress
+from powersketch import PolynomialSketch, execution
 from powersketch.feature_maps import rows
 from powersketch.feature_maps.base import FeatureMap
 from tests.feature_maps.cases import assert_same_bits, each_estimator, uncentred
@@ -22,7 +21,7 @@ REPORT = re.compile(r"\r\[(\w+)\] (\d+)/(\d+) rows \((\d+)%\)(\n?)")
 def many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of 32 rows, each of which is worth a report."""
     monkeypatch.setattr(rows, "_BATCH_BYTES", 1)
-    monkeypatch.setattr(progress, "_SECONDS", 0.0)
+    monkeypatch.setattr(execution, "_SECONDS_BETWEEN_REPORTS", 0.0)
 
 
 @pytest.mark.usefixtures("many_batches")
@@ -70,7 +69,7 @@ def test_reports_are_rare(
 ) -> None:
     """In quick succession only the last batch is reported."""
     monkeypatch.setattr(rows, "_BATCH_BYTES", 1)
-    monkeypatch.setattr(progress, "_SECONDS", 3600.0)
+    monkeypatch.setattr(execution, "_SECONDS_BETWEEN_REPORTS", 3600.0)
     PolynomialSketch(verbose=1).fit(uncentred(100, 20)).transform(uncentred(100, 20))
     assert capsys.readouterr().err == "\r[PolynomialSketch] 100/100 rows (100%)\n"
 
@@ -78,8 +77,8 @@ def test_reports_are_rare(
 def test_time_decides(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second must pass between two reports."""
     clock = iter([0.0, 0.4, 0.6, 1.0, 1.2, 1.3])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    report = progress.Progress("map", 50, 1)
+    monkeypatch.setattr(execution.time, "monotonic", lambda: next(clock))
+    report = execution.Progress("map", 50, 1)
     for done in (10, 20, 30, 40, 50):
         report.update(done)
     reported = re.findall(r"(\d+)/50", capsys.readouterr().err)

@@ -51,7 +51,7 @@ def test_longer_powers_than_an_index_can_tell_apart(estimator: Any, length: int)
 def test_more_than_the_memory_that_is_available(
     columns: int, sketch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("powersketch.execution.memory.available_memory", lambda: 2**20)
+    monkeypatch.setattr("powersketch.execution.available_memory", lambda: 2**20)
     drawn: list[int] = []
     for name in ("permutation", "normal", "signs"):
         monkeypatch.setattr(RandomStreams, name, _counting(getattr(RandomStreams, name), drawn))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from powersketch.kernel_systems import residuals
-from powersketch.kernel_systems.residuals import (
+from powersketch.kernel_systems import sketched
+from powersketch.kernel_systems.sketched import (
     TrueResiduals,
     diagonal_entries,
     estimated_residuals,
@@ -41,7 +41,7 @@ def test_diagonal_is_that_of_the_kernel(
     kernel: Kernel, X: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X[3] *= 0.0
-    monkeypatch.setattr("powersketch.kernel_systems.residuals._BATCH_BYTES", 8 * 900 * 7)
+    monkeypatch.setattr("powersketch.kernel_systems.sketched._BATCH_BYTES", 8 * 900 * 7)
     for rows in (X, X.astype(np.float32), X[:, ::-1]):
         found = diagonal_entries(kernel, rows, 2)
         assert found.dtype == np.float64
@@ -163,8 +163,8 @@ def errors_of_equations(
             drawn.append(chosen.size)
         return squares[chosen, np.newaxis]
 
-    monkeypatch.setattr(residuals, "diagonal_entries", lambda *_: diagonal)
-    monkeypatch.setattr(residuals, "_squared_errors", squared_errors)
+    monkeypatch.setattr(sketched, "diagonal_entries", lambda *_: diagonal)
+    monkeypatch.setattr(sketched, "_squared_errors", squared_errors)
     operator: Any = SimpleNamespace(kernel=None, X=None, n_jobs=None)
     x = np.random.default_rng(seed).standard_normal(diagonal.size)
     return estimated_residuals(operator, x, np.ones(diagonal.size), RandomStreams(seed))

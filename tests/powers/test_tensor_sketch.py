@@ -20,7 +20,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 
 from powersketch.powers import Slice
 from powersketch.powers.tensor_sketch import TensorSketchPowers
-from powersketch.routines import TensorSketchSpec, hashed_table, make_tensor_sketch
+from powersketch.routines import TensorSketchSpec, hashed_table, make_tensor_sketch, smooth_parts
 from tests.powers.sketching import COLUMNS, draw, dtypes, features, points, unscaled
 
 SIZE = 24
@@ -33,13 +33,22 @@ def single(degree: int, size: int = SIZE, **options: Any) -> TensorSketchPowers:
 
 
 def composed(sketch: TensorSketchPowers, degree: int) -> NDArray[np.float64]:
-    """The CountSketch of x^⊗degree with the sum of the hashes and the product of the signs."""
+    """The parts of a slice one below the other, each weighted by the root of its share."""
     size = sketch.outputs[degree].size
-    tables = [
-        hashed_table(key, sketch.columns, size, 1)[:, 0] for key in sketch.keys[degree].tolist()
+    sizes = [size] if degree == 1 else smooth_parts(size)
+    keys = np.split(sketch.keys[degree], len(sizes))
+    parts = [
+        np.sqrt(part / size) * composed_part(part_keys.tolist(), sketch.columns, part)
+        for part_keys, part in zip(keys, sizes, strict=True)
     ]
-    matrix = np.zeros((size, sketch.columns**degree))
-    for column, index in enumerate(product(range(sketch.columns), repeat=degree)):
+    return np.concatenate(parts)
+
+
+def composed_part(keys: list[int], columns: int, size: int) -> NDArray[np.float64]:
+    """The CountSketch of x^⊗degree with the sum of the hashes and the product of the signs."""
+    tables = [hashed_table(key, columns, size, 1)[:, 0] for key in keys]
+    matrix = np.zeros((size, columns ** len(keys)))
+    for column, index in enumerate(product(range(columns), repeat=len(keys))):
         targets = [int(table[i]) for table, i in zip(tables, index, strict=True)]
         bucket = sum(target // 2 for target in targets) % size
         matrix[bucket, column] = (-1) ** (sum(targets) % 2)
@@ -78,10 +87,11 @@ class TestLinearSketch:
     @dtypes
     @pytest.mark.parametrize(("degree", "size"), [(1, 16), (2, 1), (2, 31), (7, 37), (100, 2)])
     def test_coordinate_vectors_keep_their_norm(self, dtype: Any, degree: int, size: int) -> None:
-        """They go to one bucket, with a sign."""
+        """They go to one bucket of each part of the slice, with a sign."""
         Z = features(single(degree, size), np.eye(COLUMNS, dtype=dtype))
         tolerance = 4 * degree * np.finfo(dtype).eps
-        np.testing.assert_allclose(np.abs(Z).max(axis=1), 1.0, atol=tolerance)
+        parts = 1 if degree == 1 else len(smooth_parts(size))
+        np.testing.assert_array_equal((np.abs(Z) > 0.01).sum(axis=1), parts)
         np.testing.assert_allclose(np.linalg.norm(Z, axis=1), 1.0, atol=tolerance)
 
     @pytest.mark.parametrize("degree", [1, 2, 3, 6, 20])

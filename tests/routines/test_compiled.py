@@ -1,4 +1,4 @@
-"""The compiled kernels against their specification, on the same arguments and draws."""
+"""The compiled routines against their specification, on the same arguments and draws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from powersketch.routines import compiled, reference
 from powersketch.routines.specs import ScatterSpec
-from tests.routines.kernel_calls import (
+from tests.routines.routine_calls import (
     CALLS,
     STRETCH,
     Call,
@@ -34,7 +34,7 @@ LARGE = [
     Shape(2, 4 * STRETCH + 1, 30),
 ]
 
-kernels = pytest.mark.parametrize("kernel", CALLS)
+routines = pytest.mark.parametrize("routine", CALLS)
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 implementations = pytest.mark.parametrize(
     "native", [compiled, reference], ids=["compiled", "reference"]
@@ -51,43 +51,45 @@ def assert_agrees(call: Call) -> None:
         np.testing.assert_allclose(actual, expected, rtol=0.0, atol=call.tolerance)
 
 
-def affordable(kernel: str, shape: Shape) -> bool:
+def affordable(routine: str, shape: Shape) -> bool:
     """Some specifications loop over the columns, and an identity leaf is as long as the row."""
-    if kernel.startswith("tensor_sketch"):  # once for each of 8 factors, and for the direction
+    if "csr64" in routine:  # the same code with other loads
         return shape.columns <= 300
-    if kernel.startswith(("scatter", "product", "chain-identity", "chain-scatter")):
+    if routine.startswith("tensor_sketch"):  # once for each of 8 factors, and for the direction
+        return shape.columns <= 300
+    if routine.startswith(("scatter", "product", "chain-identity", "chain-scatter")):
         return shape.columns <= 5000
-    return shape.columns <= 150000 or "srht-csr" in kernel or kernel in ("srht", "chain-srht")
+    return shape.columns <= 150000 or "srht-csr" in routine or routine in ("srht", "chain-srht")
 
 
-@kernels
+@routines
 @dtypes
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(rows=st.integers(0, 70), columns=st.integers(1, 300), size=st.integers(1, 100))
 @example(rows=0, columns=5, size=3)
 @example(rows=1, columns=1, size=1)
 @example(rows=15, columns=256, size=64)
 @example(rows=16, columns=255, size=16)
 @example(rows=17, columns=257, size=17)
-def test_agrees_on_small_rows(kernel: str, dtype: Any, rows: int, columns: int, size: int) -> None:
-    assert_agrees(CALLS[kernel](Shape(rows, columns, size, dtype)))
+def test_agrees_on_small_rows(routine: str, dtype: Any, rows: int, columns: int, size: int) -> None:
+    assert_agrees(CALLS[routine](Shape(rows, columns, size, dtype)))
 
 
-@kernels
+@routines
 @dtypes
-def test_agrees_around_the_widths_of_vectors(kernel: str, dtype: Any) -> None:
-    for rows in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33):
-        assert_agrees(CALLS[kernel](Shape(rows, 24, 20, dtype)))
+def test_agrees_around_the_widths_of_vectors(routine: str, dtype: Any) -> None:
+    for rows in (1, 2, 3, 4, 5, 8, 9, 16, 17, 33):
+        assert_agrees(CALLS[routine](Shape(rows, 24, 20, dtype)))
 
 
 @pytest.mark.parametrize(
-    ("kernel", "shape"),
-    [(kernel, shape) for kernel in CALLS for shape in LARGE if affordable(kernel, shape)],
+    ("routine", "shape"),
+    [(routine, shape) for routine in CALLS for shape in LARGE if affordable(routine, shape)],
     ids=str,
 )
 @dtypes
-def test_agrees_on_large_rows(kernel: str, shape: Shape, dtype: Any) -> None:
-    assert_agrees(CALLS[kernel](replace(shape, dtype=dtype)))
+def test_agrees_on_large_rows(routine: str, shape: Shape, dtype: Any) -> None:
+    assert_agrees(CALLS[routine](replace(shape, dtype=dtype)))
 
 
 @dtypes
@@ -142,17 +144,17 @@ def test_repeated_entries_of_csr_rows_add_up(dtype: Any, size: int) -> None:
     X = sp.csr_array((np.arange(100, dtype=dtype), columns, np.array([0, 100])), shape=(1, 50))
     shape = Shape(1, 50, size, dtype)
     table = shape.indices(2 * size, 50)[:, None]
-    for kernel, spec in (("srht", shape.srht()), ("scatter", ScatterSpec(table, size, 1.0))):
-        actual, expected = (getattr(native, kernel)(X, spec) for native in (compiled, reference))
-        np.testing.assert_allclose(actual, expected, rtol=1e-5, err_msg=kernel)
+    for routine, spec in (("srht", shape.srht()), ("scatter", ScatterSpec(table, size, 1.0))):
+        actual, expected = (getattr(native, routine)(X, spec) for native in (compiled, reference))
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, err_msg=routine)
 
 
 @dtypes
-@pytest.mark.parametrize("kernel", ["sorf-csr32", "fourier-csr32"])
+@pytest.mark.parametrize("routine", ["sorf-csr32", "fourier-csr32"])
 def test_sparse_rows_in_pieces_are_the_same_rows(
-    kernel: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+    routine: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = CALLS[kernel](Shape(37, 50, 20, dtype))
+    call = CALLS[routine](Shape(37, 50, 20, dtype))
     whole = call.run(compiled, call.rows, 1)
     for most in (1, 7 * 50 * dtype().itemsize, 2**20):
         monkeypatch.setattr(compiled, "DENSE_BYTES", most)
@@ -169,15 +171,15 @@ def spoil(X: Any, row: int) -> None:
         X[row, 0] = np.nan
 
 
-@kernels
+@routines
 @dtypes
-def test_rows_do_not_see_each_other(kernel: str, dtype: Any) -> None:
+def test_rows_do_not_see_each_other(routine: str, dtype: Any) -> None:
     """A row that is not finite leaves all others as they were, however rows are grouped."""
-    call = CALLS[kernel](Shape(37, 50, 20, dtype))
+    call = CALLS[routine](Shape(37, 50, 20, dtype))
     clean = call.run(compiled, call.rows, 1)
     spoil(call.rows[0], row=20)
     spoilt = call.run(compiled, call.rows, 1)
-    if kernel.startswith(("chain", "tensor_sketch")):  # a last column speaks for all rows
+    if routine.startswith(("chain", "tensor_sketch")):  # a last column speaks for all rows
         clean, spoilt = clean[:, :-1], spoilt[:, :-1]
     assert np.isnan(spoilt[20]).any()
     assert_same_bits(np.delete(spoilt, 20, axis=0), np.delete(clean, 20, axis=0))

@@ -14,8 +14,14 @@ from scipy.linalg import hadamard
 
 from powersketch.arrays import padded_length
 from powersketch.routines import compiled, hashed_table, reference
-from powersketch.routines.specs import PairSpec, ScatterSpec, SorfSpec, SrhtSpec, orthogonal_scale
-from tests.routines.kernel_calls import KEY, LEAVES, Shape, chain_spec
+from powersketch.routines.specs import (
+    PairSpec,
+    ScatterSpec,
+    SorfSpec,
+    SrhtSpec,
+    orthogonal_scale,
+)
+from tests.routines.routine_calls import KEY, LEAVES, Shape, chain_spec
 
 implementations = pytest.mark.parametrize(
     "native", [compiled, reference], ids=["compiled", "reference"]
@@ -232,7 +238,7 @@ def test_moments_and_products_are_those_of_numpy(native: Any, columns: int, size
 
 
 def exponentials(native: Any, exponents: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """exp(-t) as the Gaussian kernel of rows at the squared distances t."""
+    """exp(-t) as the Gaussian routine of rows at the squared distances t."""
     products = np.zeros((1, len(exponents)))
     values = native.gaussian_values(products, np.zeros(1), exponents, 1.0, np.dtype(dtype))
     assert values.dtype == dtype

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, ComplexProjection, complex_projection
-from powersketch.sketches.complex_projections import (
+from powersketch.sketches.projections import (
     ComplexMatrix,
     ComplexSRHT,
     Composed,

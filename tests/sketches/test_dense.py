@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches.dense import GaussianProjection, Rademacher
+from powersketch.sketches.base_sketches import GaussianProjection, Rademacher
 
 
 def test_entries_are_normal_with_variance_one_over_size() -> None:

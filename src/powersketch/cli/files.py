@@ -1,4 +1,4 @@
-"""Rows of numbers in files of many formats."""
+"""Rows of numbers from files of many formats."""
 
 from __future__ import annotations
 
@@ -10,17 +10,27 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from powersketch.arrays import Rows
+from powersketch.arrays import Rows, slices
 from powersketch.cli.array_files import read_archive, read_array
-from powersketch.cli.columns import label, target_column
-from powersketch.cli.matrix_market_files import read_matrix_market
-from powersketch.cli.parquet_files import read_parquet
-from powersketch.cli.svmlight_files import read_svmlight
-from powersketch.cli.text_files import read_text
+from powersketch.cli.cells import column_label, target_column
+from powersketch.cli.sparse_text import read_matrix_market, read_svmlight
+from powersketch.cli.tables import read_parquet, read_text
 from powersketch.exceptions import InputError
 from powersketch.parameters import refuse_unless_default
 
 _CHECKED_AT_ONCE = 2**20
+_TEXT_TABLES = (".csv", ".tsv")
+# Formats that know no names of columns.
+_MATRICES: dict[str, Callable[[Path], Rows]] = {
+    ".npy": read_array,
+    ".npz": read_archive,
+    ".svm": read_svmlight,
+    ".libsvm": read_svmlight,
+    ".svmlight": read_svmlight,
+    ".mtx": read_matrix_market,
+}
+_FORMATS = (*_TEXT_TABLES, *_MATRICES, ".parquet")
+_BINARY = (".npy", ".npz", ".parquet")
 
 
 def read_rows(path: Path, target: str | None = None, header: bool | None = None) -> Rows:
@@ -36,9 +46,9 @@ def read_rows(path: Path, target: str | None = None, header: bool | None = None)
         .parquet.
     target : str or None, default=None
         Name or number of a column to leave out; numbers begin at 0. The labels of the svmlight
-        format are left out always, and no column of theirs is counted.
+        format are always left out, and do not count as a column.
     header : bool or None, default=None
-        Whether the first row of a .csv or .tsv file holds names. None finds out, and refuses files
+        Whether the first row of a .csv or .tsv file holds names. None detects it, and refuses files
         where it is not clear.
 
     Returns
@@ -54,55 +64,38 @@ def read_rows(path: Path, target: str | None = None, header: bool | None = None)
     if not path.is_file():
         raise InputError(f"{path} is not a file; give the path of a table of numbers.")
     suffix = path.suffix.lower()
-    if suffix in _TABLES:
-        rows = _TABLES[suffix](path, target, header)
-    elif suffix in _READERS:
-        refuse_unless_default("header", header, None, f"for {suffix} files, which have no such row")
-        rows = _READERS[suffix](path, target)
-    else:
+    if suffix not in _FORMATS:
         raise InputError(
-            f"{path.name} has an unknown format; allowed are {', '.join([*_TABLES, *_READERS])}: "
-            "convert it, for instance with numpy.save."
+            f"{path.name} has an unknown format; allowed are {', '.join(_FORMATS)}: convert it, "
+            "for instance with numpy.save."
         )
+    if suffix in _TEXT_TABLES:
+        rows = read_text(path, target, header)
+    else:
+        refuse_unless_default("header", header, None, f"for {suffix} files, which have no such row")
+        with _errors_that_name(path):
+            rows = _MATRICES[suffix](path) if suffix in _MATRICES else read_parquet(path, target)
+    if suffix in _MATRICES and rows.ndim == 2:
+        column = target_column(None, rows.shape[1], target)
+        rows = rows if column is None else _without_column(rows, column)
     _check_matrix(path, rows)
     return rows
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Say which file it is that a library cannot read, whatever the library raises."""
+def _errors_that_name(path: Path) -> Iterator[None]:
+    """Name the file in every error of a library that reads it; readers of text do so by line."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:
+        if path.suffix.lower() not in _BINARY:
+            raise
         reason = str(error) or type(error).__name__
         raise InputError(
             f"{path.name} cannot be read as {path.suffix}: {reason} Check the file and its name."
         ) from error
-
-
-def _binary(read: Callable[[Path], Rows]) -> Callable[[Path], Rows]:
-    """Return a reader whose every error names the file."""
-
-    def read_named(path: Path) -> Rows:
-        with _readable(path):
-            return read(path)
-
-    return read_named
-
-
-def _matrix(read: Callable[[Path], Rows]) -> Callable[[Path, str | None], Rows]:
-    """Return a reader of a format that knows no names of columns."""
-
-    def read_without_target(path: Path, target: str | None) -> Rows:
-        rows = read(path)
-        if rows.ndim != 2:
-            return rows
-        column = target_column(None, rows.shape[1], target)
-        return rows if column is None else _without_column(rows, column)
-
-    return read_without_target
 
 
 def _without_column(rows: Any, column: int) -> Rows:
@@ -114,11 +107,6 @@ def _without_column(rows: Any, column: int) -> Rows:
     columns = entries.col[kept] - (entries.col[kept] > column)
     shape = (rows.shape[0], rows.shape[1] - 1)
     return sparse.csr_array((entries.data[kept], (entries.row[kept], columns)), shape=shape)
-
-
-def _read_parquet(path: Path, target: str | None) -> Rows:
-    with _readable(path):
-        return read_parquet(path, target)
 
 
 def _check_matrix(path: Path, rows: Any) -> None:
@@ -137,8 +125,8 @@ def _check_matrix(path: Path, rows: Any) -> None:
     if place is not None:
         row, column = place
         raise InputError(
-            f"{path.name}, row {row + 1}, {label(None, column)}: NaN or infinity is not finite; "
-            "remove the row, or fill the entry."
+            f"{path.name}, row {row + 1}, {column_label(None, column)}: NaN or infinity is not "
+            "finite; remove the row, or fill the entry."
         )
 
 
@@ -148,27 +136,11 @@ def _first_not_finite(rows: Any) -> tuple[int, int] | None:
         entries = rows.tocoo()
         bad = np.flatnonzero(~np.isfinite(entries.data))
         return (int(entries.row[bad[0]]), int(entries.col[bad[0]])) if bad.size else None
-    step = max(1, _CHECKED_AT_ONCE // rows.shape[1])
-    for start in range(0, rows.shape[0], step):
+    for block in slices(rows.shape[0], max(1, _CHECKED_AT_ONCE // rows.shape[1])):
         with np.errstate(over="ignore"):
             # Numbers that are too large for float64 will be infinite, too.
-            part = rows[start : start + step].astype(np.float64, copy=False)
+            part = rows[block].astype(np.float64, copy=False)
         places = np.argwhere(~np.isfinite(part))
         if places.size:
-            return start + int(places[0, 0]), int(places[0, 1])
+            return block.start + int(places[0, 0]), int(places[0, 1])
     return None
-
-
-_TABLES: dict[str, Callable[[Path, str | None, bool | None], Rows]] = {
-    ".csv": read_text,
-    ".tsv": read_text,
-}
-_READERS: dict[str, Callable[[Path, str | None], Rows]] = {
-    ".npy": _matrix(_binary(read_array)),
-    ".npz": _matrix(_binary(read_archive)),
-    ".svm": _matrix(read_svmlight),
-    ".libsvm": _matrix(read_svmlight),
-    ".svmlight": _matrix(read_svmlight),
-    ".mtx": _matrix(read_matrix_market),
-    ".parquet": _read_parquet,
-}

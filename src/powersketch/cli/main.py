@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -12,14 +13,29 @@ from typing import Annotated
 import typer
 
 from powersketch import __version__
+from powersketch.cli import DEBUG, Debug
 from powersketch.cli.compare_command import compare_command
-from powersketch.cli.options import DEBUG, Debug
-from powersketch.cli.plain_signs import PLAIN_SIGNS
 from powersketch.exceptions import InputError, InputTypeError
 
 _INTERNAL_ERROR = 1
 _BAD_INPUT = 2
 _INTERRUPTED = 130
+
+_PLAIN_SIGNS = "powersketch-plain-signs"
+# For terminals that know few signs, chosen so that numbers stay what they are.
+_SIGNS = {
+    "±": "+/-",
+    "×": "x",
+    "·": "*",
+    "−": "-",
+    "–": "-",
+    "…": "...",
+    "µ": "u",
+    "∞": "inf",
+    "’": "'",
+    "\u00a0": " ",
+}
+_SUPERSCRIPTS = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
 
 app = typer.Typer(
     name="powersketch",
@@ -55,20 +71,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str or None, default=None
-        What follows the command's name; None takes that of the process.
+        What follows the command's name; None takes the arguments of the process.
 
     Returns
     -------
     int
-        0; 2 after wrong input or for want of a file, room or memory, which is told in one line on
-        standard error, or where every method failed; 1 after an error of the library itself; 130
-        after an interruption. With ``--debug`` every error is told with where it arose.
+        0; 2 after wrong input or for lack of a file, disk space or memory, which is reported in
+        one line on standard error, or if every method failed; 1 after an error of the library
+        itself; 130 after an interruption. With ``--debug`` every error comes with its traceback.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that does not know a sign of the table shall see another one.
-            stream.reconfigure(errors=PLAIN_SIGNS)
+            # A terminal that cannot show a sign of the table gets another one.
+            stream.reconfigure(errors=_PLAIN_SIGNS)
     try:
         code = app(args=given, prog_name="powersketch", standalone_mode=False)
         sys.stdout.flush()
@@ -82,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Tell what went wrong, and whose fault it is, and return the exit code."""
+    """Report what went wrong and whose fault it is, and return the exit code."""
     if isinstance(error, BrokenPipeError):
-        # Nobody reads on; the rest shall not complain when Python ends.
+        # Nobody reads on; without this, Python would complain when it flushes the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError):
@@ -105,3 +121,30 @@ def _failed(error: Exception) -> int:
 
 def _write_error(text: str) -> None:
     sys.stderr.write(f"{' '.join(text.split())}\n")
+
+
+def plain_text(text: str) -> str:
+    """Return the text in ASCII; signs without an equivalent become question marks.
+
+    Examples
+    --------
+    >>> from powersketch.cli.main import plain_text
+    >>> plain_text("1.5 × 10⁻⁷ ± 2 × 10⁻⁸")
+    '1.5 x 10^-7 +/- 2 x 10^-8'
+    """
+    parts = []
+    for before, sign in zip(" " + text, text, strict=False):
+        if sign in _SUPERSCRIPTS:
+            parts.append("^" * (before not in _SUPERSCRIPTS) + _SUPERSCRIPTS[sign])
+        else:
+            parts.append(sign if sign.isascii() else _SIGNS.get(sign, "?"))
+    return "".join(parts)
+
+
+def _replace_signs(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return plain_text(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_PLAIN_SIGNS, _replace_signs)

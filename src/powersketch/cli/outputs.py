@@ -10,8 +10,7 @@ from pathlib import Path
 
 from powersketch.exceptions import InputError
 
-# Standard output and standard error.
-_PRINTED = (1, 2)
+_STANDARD_STREAMS = (1, 2)  # standard output and standard error
 
 
 def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
@@ -43,7 +42,7 @@ def _check_writable(path: Path) -> None:
         raise InputError(
             f"{path} is a device or a pipe; give the name of a file, which can be replaced."
         )
-    if any(_is_printed_to(path, descriptor) for descriptor in _PRINTED):
+    if any(_is_printed_to(path, descriptor) for descriptor in _STANDARD_STREAMS):
         raise InputError(
             f"{path} is where the command prints its table and its messages; choose another name "
             "for the output."
@@ -71,7 +70,7 @@ def _same_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     if one.exists() or other.exists():
         return False
-    # Of files that are not there yet, no system tells whether their names are one.
+    # The system cannot tell whether two names of files that do not exist yet are the same.
     first, second = (Path(os.path.realpath(path)) for path in (one, other))
     same_folder = first.parent == second.parent or first.parent.samefile(second.parent)
     return same_folder and _folded(first.name) == _folded(second.name)

@@ -1,20 +1,19 @@
 """Every method side by side on the user's own data."""
 
-from powersketch.comparison.comparing import compare
 from powersketch.comparison.methods import METHODS, Method
-from powersketch.comparison.recommendation import Recommendation
-from powersketch.comparison.results import Comparison, ExactKernel, Measurement
-from powersketch.comparison.tables import (
+from powersketch.comparison.recommend import Recommendation, best_line
+from powersketch.comparison.results import Comparison, ExactKernel, Measurement, atomic_write
+from powersketch.comparison.run import compare
+from powersketch.comparison.text import (
     HEADINGS,
     INTERRUPTED,
     TEXT_HEADINGS,
+    bytes_text,
     exact_line,
-    failure_lines,
+    note_lines,
     table_rows,
     title,
 )
-from powersketch.comparison.units import bytes_text
-from powersketch.comparison.writing import replaced
 
 __all__ = [
     "HEADINGS",
@@ -26,11 +25,12 @@ __all__ = [
     "Measurement",
     "Method",
     "Recommendation",
+    "atomic_write",
+    "best_line",
     "bytes_text",
     "compare",
     "exact_line",
-    "failure_lines",
-    "replaced",
+    "note_lines",
     "table_rows",
     "title",
 ]

@@ -42,7 +42,8 @@ class Method:
     reason : str
         Why it does not approximate others.
     build : callable
-        From kernel, size, seed and number of threads to a transformer that is not fitted.
+        Takes kernel, size, seed and number of threads, and returns a transformer that is not
+        fitted.
     """
 
     name: str
@@ -55,10 +56,6 @@ class Method:
     def supports(self, kernel: Kernel) -> str | None:
         """Return None if it can approximate the kernel, else the reason why not."""
         return None if isinstance(kernel, self.kernels) else self.reason
-
-    def make(self, kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
-        """Return a transformer with `size` features that is not fitted yet."""
-        return self.build(kernel, size, seed, n_jobs)
 
 
 def _sketch(**changes: Any) -> Callable[[Kernel, int, int, int | None], FeatureMap]:
@@ -107,8 +104,8 @@ def _polynomial_parameters(kernel: Kernel) -> dict[str, Any]:
 
 
 def _peer_count_sketch(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
-    own = _polynomial_parameters(kernel)
-    return PolynomialCountSketch(**own, n_components=size, random_state=seed)
+    parameters = _polynomial_parameters(kernel)
+    return PolynomialCountSketch(**parameters, n_components=size, random_state=seed)
 
 
 def _peer_fourier(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
@@ -118,10 +115,10 @@ def _peer_fourier(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> A
 
 def _peer_nystroem(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> Any:
     if isinstance(kernel, Gaussian):
-        own: dict[str, Any] = {"kernel": "rbf", "gamma": kernel.gamma}
+        parameters: dict[str, Any] = {"kernel": "rbf", "gamma": kernel.gamma}
     else:
-        own = {"kernel": "polynomial", **_polynomial_parameters(kernel)}
-    return Nystroem(**own, n_components=size, random_state=seed, n_jobs=n_jobs)
+        parameters = {"kernel": "polynomial", **_polynomial_parameters(kernel)}
+    return Nystroem(**parameters, n_components=size, random_state=seed, n_jobs=n_jobs)
 
 
 _SKETCHED = (Polynomial, Gaussian, ArcCosine, NeuralTangent, DotProduct)

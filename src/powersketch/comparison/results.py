@@ -1,20 +1,23 @@
-"""What a comparison of feature maps found."""
+"""The figures of a comparison of feature maps, and the files they are written to."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from powersketch.comparison.recommendation import Recommendation, recommended
-from powersketch.comparison.tables import text_table
-
-Float64 = NDArray[np.float64]
+from powersketch.arrays import Float64, Vector
+from powersketch.comparison.recommend import Recommendation, recommend
+from powersketch.comparison.text import text_table
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Measurement:
         included.
     error_message : str or None
         Why the method failed at this size, if it did; then all other figures are NaN or 0.
+    warnings : tuple of str
+        The different warnings that the method gave at this size.
     """
 
     method: str
@@ -67,6 +72,7 @@ class Measurement:
     state_bytes: int = 0
     transform_bytes: int = 0
     error_message: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -84,11 +90,11 @@ class Measurement:
         return self.transform_seconds / self.transform_rows if self.transform_rows else math.nan
 
     def seconds_for(self, rows: int) -> float:
-        """Return how long `transform` takes for so many rows, in proportion."""
+        """Return how long `transform` takes for this number of rows, in proportion."""
         return rows * self.seconds_per_row
 
     def bytes_for(self, rows: int) -> int:
-        """Return about how much memory so many rows take, in proportion, which is rather much."""
+        """Return an upper estimate of the memory for this number of rows, in proportion."""
         share = rows / self.transform_rows if self.transform_rows else 0.0
         return self.state_bytes + math.ceil(share * self.transform_bytes)
 
@@ -116,9 +122,9 @@ class ExactKernel:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Feature maps of one kernel measured on the same rows, made by :func:`powersketch.compare`.
+    """Feature maps of one kernel measured on the same rows; printed, a table.
 
-    Printed, it is a table.
+    It is what :func:`powersketch.compare` returns.
 
     Parameters
     ----------
@@ -147,7 +153,7 @@ class Comparison:
     approximate_spectra : dict from str to ndarray
         For every method that worked at that size, the eigenvalues of Z Zᵀ on the same rows.
     kernel_image : ndarray
-        K on up to 96 of the measured rows, those beside each other that are alike.
+        K on up to 96 of the measured rows, with similar rows beside each other.
     approximate_images : dict from str to ndarray
         For every method that worked at that size, Z Zᵀ on the same rows.
     time_budget : float or None
@@ -156,6 +162,10 @@ class Comparison:
         Bytes for the same.
     complete : bool
         False if the comparison was interrupted: then some measurements are missing.
+    data_name : str
+        What the data are called; the command line names the file. Empty if unknown.
+    date : str
+        The day of the measurements as YYYY-MM-DD. Empty if unknown.
     """
 
     kernel: str
@@ -168,19 +178,26 @@ class Comparison:
     measurements: tuple[Measurement, ...]
     exact: ExactKernel
     alpha: float
-    spectrum: Float64
+    spectrum: Vector
     common_components: int
-    approximate_spectra: dict[str, Float64]
+    approximate_spectra: dict[str, Vector]
     kernel_image: Float64
     approximate_images: dict[str, Float64]
     time_budget: float | None = None
     memory_budget: int | None = None
     complete: bool = True
+    data_name: str = ""
+    date: str = ""
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that there are measurements of."""
-        return tuple(dict.fromkeys(found.method for found in self.measurements))
+        return tuple(dict.fromkeys(measurement.method for measurement in self.measurements))
+
+    @property
+    def successes(self) -> tuple[Measurement, ...]:
+        """The measurements of methods that did not fail."""
+        return tuple(measurement for measurement in self.measurements if not measurement.failed)
 
     def table(self) -> str:
         """Return a table of all measurements as text, the most accurate first at every size."""
@@ -202,14 +219,14 @@ class Comparison:
         Parameters
         ----------
         components : int or None, default=None
-            At most so many features.
+            The largest number of features that is allowed.
         transform_seconds : float or None, default=None
-            The transform of all rows of the data may take so long, in proportion to the time for
-            the measured rows. None is the budget that the comparison was made for, if any.
+            The longest that the transform of all rows of the data may take, estimated in
+            proportion from the measured rows. None is the budget of the comparison, if any.
         memory_bytes : int or None, default=None
             The same for memory: the fitted map, and the transform of all rows at once.
         norm : {"frobenius", "operator"}, default="frobenius"
-            Of the error.
+            The norm of the error.
 
         Returns
         -------
@@ -221,7 +238,7 @@ class Comparison:
         ValueError
             Where nothing that was measured is within the budget.
         """
-        return recommended(
+        return recommend(
             self,
             components=components,
             seconds=self.time_budget if transform_seconds is None else transform_seconds,
@@ -238,7 +255,7 @@ class Comparison:
             if field.name not in left_out
         }
         figures["exact"] = dataclasses.asdict(self.exact)
-        figures["measurements"] = [found.to_dict() for found in self.measurements]
+        figures["measurements"] = [measurement.to_dict() for measurement in self.measurements]
         return figures
 
     def to_frame(self) -> Any:
@@ -258,7 +275,7 @@ class Comparison:
         names = [field.name for field in dataclasses.fields(Measurement)]
         columns = [*names, "memory_bytes"]
         return pd.DataFrame(
-            [[getattr(found, name) for name in columns] for found in self.measurements],
+            [[getattr(measured, name) for name in columns] for measured in self.measurements],
             columns=columns,
         )
 
@@ -270,10 +287,30 @@ class Comparison:
         path : str or path
             The file, which appears under this name when it is complete.
         """
-        # Loaded when it is first needed: charts are of no use to those who want the table.
+        # Loaded when it is first needed: those who want the table need neither charts nor Jinja2.
         from powersketch.comparison.page import write_page
 
         write_page(self, path)
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary file beside the path to write to, which then takes the path's place.
+
+    If writing fails or is interrupted, the old file stays and the temporary one is removed. A link
+    stays a link: the file that it leads to is replaced, and keeps its permissions.
+    """
+    final = Path(os.path.realpath(path))
+    temporary = final.with_name(f".{secrets.token_hex(8)}.unfinished")
+    try:
+        # O_EXCL: never open a file of this name that somebody else has put there.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        if final.exists():
+            shutil.copymode(final, temporary)
+        yield temporary
+        os.replace(temporary, final)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

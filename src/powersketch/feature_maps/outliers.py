@@ -11,10 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Rows, Vector, divide_or_zero
+from powersketch.arrays import Rows, Vector, divide_or_zero, median_row
 from powersketch.exceptions import FarRowWarning, warn_user
 from powersketch.feature_maps.rows import column_sums, distances_from
-from powersketch.routines import median_row
 
 # In units of a typical distance from the centre. Rows beyond the first limit pull at the mean no
 # more than rows at it; those beyond the second are left out of all choices, with a warning.

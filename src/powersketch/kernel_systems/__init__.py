@@ -1,6 +1,6 @@
 """Kernel systems solved with the help of sketches."""
 
-from powersketch.kernel_systems.nystroem import default_rank
+from powersketch.kernel_systems.approximations import default_rank
 from powersketch.kernel_systems.preconditioner import (
     SketchPreconditioner,
     exact_preconditioner,

@@ -13,11 +13,12 @@ from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_systems.approximations import (
+    LANDMARKS,
     feature_approximation,
+    nystroem,
     row_length,
     sketched_data,
 )
-from powersketch.kernel_systems.nystroem import LANDMARKS, nystroem
 from powersketch.kernels import Kernel
 from powersketch.linalg import (
     CholeskyFactor,
@@ -49,7 +50,7 @@ class SketchPreconditioner(SymmetricOperator):
     r"""An approximate inverse of the kernel matrix :math:`K + \alpha I`.
 
     A symmetric positive definite SciPy ``LinearOperator`` in float64: give it to
-    :func:`powersketch.linalg.conjugate_gradients` or, as ``M``, to ``scipy.sparse.linalg.cg``.
+    :func:`powersketch.linalg.cg` or, as ``M``, to ``scipy.sparse.linalg.cg``.
 
     Parameters
     ----------

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.arrays import Float64, Real, Rows, is_sparse
+from powersketch.arrays import Float64, Real, Rows, is_sparse, median_row
 from powersketch.exceptions import InputError
 from powersketch.kernels.kernel import Kernel, Preparation, Prepared
 from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
 from powersketch.kernels.rows import inner_products, squared_distances_of_pairs
 from powersketch.kernels.series import PowerSeries, exponential_series
-from powersketch.routines import gaussian_values, median_row, squared_norms
+from powersketch.routines import gaussian_values, squared_norms
 
 # Where gamma · ‖x‖² is above this, rounding errors of inner products can be seen in the kernel.
 _FAR = 2.0**20

@@ -1,11 +1,11 @@
 """Linear systems: operators, factors and approximate inverses, iterative solvers."""
 
+from powersketch.linalg.cg import conjugate_gradients
 from powersketch.linalg.cholesky import (
     cholesky_in_place,
     dominant_rows_message,
     jittered_cholesky,
 )
-from powersketch.linalg.conjugate_gradients import conjugate_gradients
 from powersketch.linalg.gradient import preconditioned_gradient
 from powersketch.linalg.inverses import CholeskyFactor, LowRankInverse
 from powersketch.linalg.lanczos import (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.powers.methods import FormatCache, Outputs, PowerOptions, ShiftedRows
 from powersketch.random_streams import RandomStreams
-from powersketch.routines import TensorSketchSpec, make_tensor_sketch
+from powersketch.routines import TensorSketchSpec, make_tensor_sketch, smooth_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,10 @@ class TensorSketchPowers:
     rows. A row costs l (nnz + m log m) for each degree. Rows whose coordinates all cancel each
     other in one of the CountSketches get zeros, as they must for the sketch to be unbiased.
 
+    Fourier transforms have lengths without prime factors above 5. A slice of another size consists
+    of a few such TensorSketches with hashes of their own, weighted by their sizes: the mean of
+    independent estimates, whose variance is that of one sketch of the whole size.
+
     The leaves are CountSketches whatever `base_sketch` says, and there are no intermediate powers
     that `internal` could be the length of.
 
@@ -36,7 +42,7 @@ class TensorSketchPowers:
     outputs : mapping of int to Slice
         Where every degree's features go.
     keys : mapping of int to array of uint64
-        The keys of every degree's hashes, as many as the degree.
+        The keys of every degree's hashes, as many as the degree for each part of its slice.
     preserve_norms : bool
         Whether every power is rescaled to its exact norm.
 
@@ -71,7 +77,10 @@ class TensorSketchPowers:
     ) -> TensorSketchPowers:
         """Sample the keys of all hashes; only norm preservation matters of the options."""
         # With hashes in common, the errors of two degrees would be correlated and add up.
-        keys = {degree: streams.words(f"degree_{degree}", degree) for degree in outputs}
+        keys = {
+            degree: streams.words(f"degree_{degree}", degree * len(_parts(degree, cut.size)))
+            for degree, cut in outputs.items()
+        }
         preserve_norms, direction = options.preserve_norms, options.direction
         return cls(columns, dict(outputs), keys, preserve_norms, direction)
 
@@ -86,7 +95,11 @@ class TensorSketchPowers:
         return 1.0
 
     def _sketch_for(self, X: Rows) -> routines.TensorSketch:
-        blocks = [(degree, cut.size, cut.offset) for degree, cut in self.outputs.items()]
+        blocks = [
+            (degree, size, cut.offset + start)
+            for degree, cut in self.outputs.items()
+            for start, size in _parts(degree, cut.size)
+        ]
         nothing = np.empty(0, dtype=np.uint64)
         spec = TensorSketchSpec(
             columns=X.shape[1],
@@ -103,5 +116,24 @@ class TensorSketchPowers:
         sketch = self._sketches.get(rows.X, self._sketch_for)
         rows = rows.within_range()
         scale, shift = rows.factors(out.dtype)
-        scales = np.ascontiguousarray(block_scales)
-        return sketch.apply(rows.X, scale, shift, scales, out, threads)
+        return sketch.apply(rows.X, scale, shift, self._part_scales(block_scales), out, threads)
+
+    def _part_scales(self, block_scales: Float64) -> Float64:
+        """Return the scales of all parts: that of the slice times √(the part's share of it)."""
+        parts = [_parts(degree, cut.size) for degree, cut in self.outputs.items()]
+        if all(len(sizes) == 1 for sizes in parts):
+            return np.ascontiguousarray(block_scales)
+        shares = [
+            size / cut.size
+            for cut, sizes in zip(self.outputs.values(), parts, strict=True)
+            for _, size in sizes
+        ]
+        repeated = np.repeat(block_scales, [len(sizes) for sizes in parts], axis=1)
+        return repeated * np.sqrt(shares)
+
+
+@lru_cache(maxsize=256)
+def _parts(degree: int, size: int) -> list[tuple[int, int]]:
+    """Return where the parts of a slice start, and their sizes; degree 1 needs no transform."""
+    sizes = [size] if degree == 1 else smooth_parts(size)
+    return list(zip(accumulate(sizes, initial=0), sizes, strict=False))

@@ -168,11 +168,11 @@ class TreeSketch:
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import PowerOptions, ShiftedRows, Slice
-    >>> from powersketch.powers.tree import TreeSketch
+    >>> from powersketch.powers import POWER_METHODS, PowerOptions, ShiftedRows, Slice
     >>> from powersketch.random_streams import RandomStreams
     >>> options = PowerOptions(internal=16, base_sketch="srht", preserve_norms=True)
-    >>> sketch = TreeSketch.draw(RandomStreams(7), 3, {5: Slice(0, 8, 0)}, options)
+    >>> streams, outputs = RandomStreams(7), {5: Slice(0, 8, 0)}
+    >>> sketch = POWER_METHODS["tree"].draw(streams, 3, outputs, options)
     >>> x, norm = np.array([[0.6, 0.0, -0.8]]), np.ones((1, 1))
     >>> features = np.empty((1, 8))
     >>> sketch.write(ShiftedRows(x, np.ones(1)), norm, features, threads=1)

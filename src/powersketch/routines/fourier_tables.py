@@ -1,8 +1,8 @@
-"""The tables of Fourier transforms of any length, for both implementations.
+"""The tables of Fourier transforms, for both implementations, and the lengths that have them.
 
-A transform of even length m is one of m/2 complex numbers. A length with a large prime factor is
-turned into a convolution of a convenient length [Blu70]. Nothing but +, −, ×, / and square roots
-goes into the tables, so that they are the same on every machine.
+Lengths have no prime factor above 5. A transform of even length m is one of m/2 complex numbers.
+Nothing but +, −, ×, / and square roots goes into the tables, so that they are the same on every
+machine.
 """
 
 from dataclasses import dataclass
@@ -11,11 +11,35 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.routines.fixed_order import sine
-from powersketch.routines.fourier_steps import Complex, forward_steps
+from powersketch.arrays import Float64, Real
+from powersketch.exceptions import InputError
 
-LARGEST_RADIX = 31  # kLargestRadix in native/plans.hpp; a step of radix r costs r² per r numbers
-_CONVENIENT = (2, 3, 5)
+_PRIMES = (2, 3, 5)
+
+# P(b) = b · Σ c_k b^(2k) ≈ sin(2πb) for |b| ≤ ¼, by interpolation of sin(2π√u)/√u in the Chebyshev
+# nodes of [0, 1/16]: off by 2e-7 in float32 and by 4e-16 in float64, rounding included.
+_SINE_SINGLE = (6.28318548, -41.3416824, 81.602478, -76.5811691, 39.7598267)
+_SINE_DOUBLE = (
+    6.283185307179586,
+    -41.341702240399755,
+    81.60524927607362,
+    -76.70585975282492,
+    42.058693925428685,
+    -15.0946416761179,
+    3.8199280942271643,
+    -0.7177337921413454,
+    0.10089695501646812,
+)
+
+
+def sine(quarters: Real) -> Real:
+    """Return sin(2πb) for |b| ≤ ¼, by Horner's rule."""
+    coefficients = _SINE_SINGLE if quarters.dtype == np.float32 else _SINE_DOUBLE
+    squares = quarters * quarters
+    result: Real = np.full_like(squares, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        result = result * squares + squares.dtype.type(coefficient)
+    return result * quarters
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +49,7 @@ class FourierTables:
     Attributes
     ----------
     radices : array of int32
-        The factors of the complex transform's length, or of the convolution's.
+        The factors of the complex transform's length.
     twiddles : array of float64, shape (count, 2)
         For every radix r: the r-th roots of unity if r is odd, then the factors between this step
         and the next, r − 1 for each place but the first.
@@ -34,18 +58,44 @@ class FourierTables:
     roots : array of float64, shape (length // 4 + 1, 2)
         The roots of unity of order `length`, which make two transforms of real numbers out of a
         complex one; empty if the length is odd.
-    chirp, chirp_spectrum : arrays of float64
-        exp(−πi j²/n), and the transform of its conjugate over the convolution's length; empty
-        unless the length has a large prime factor.
     """
 
     length: int
     radices: NDArray[np.int32]
-    twiddles: NDArray[np.float64]
+    twiddles: Float64
     positions: NDArray[np.int32]
-    roots: NDArray[np.float64]
-    chirp: NDArray[np.float64]
-    chirp_spectrum: NDArray[np.float64]
+    roots: Float64
+
+
+def _is_smooth(length: int) -> bool:
+    for prime in _PRIMES:
+        while length % prime == 0:
+            length //= prime
+    return length == 1
+
+
+def smooth_parts(size: int) -> list[int]:
+    """Return lengths that have transforms and add up to `size`, few of them, the largest first.
+
+    >>> smooth_parts(96), smooth_parts(97), smooth_parts(71)
+    ([96], [96, 1], [64, 6, 1])
+    """
+    if _is_smooth(size):
+        return [size]
+    shorter = [length for length in _smooth_lengths(size) if length < size]
+    for length in shorter:
+        if _is_smooth(size - length):
+            return [length, size - length]
+    return [shorter[0], *smooth_parts(size - shorter[0])]
+
+
+def _smooth_lengths(most: int) -> list[int]:
+    """Return the products of 2, 3 and 5 up to `most`, the largest first."""
+    lengths = [1]
+    for prime in _PRIMES:
+        powers = [prime**k for k in range(most.bit_length())]
+        lengths = [a * b for b in powers for a in lengths if a * b <= most]
+    return sorted(lengths, reverse=True)
 
 
 def complex_length(length: int) -> int:
@@ -53,7 +103,7 @@ def complex_length(length: int) -> int:
     return length if length % 2 else length // 2
 
 
-def roots_of_unity(exponents: NDArray[np.int64], order: int) -> NDArray[np.float64]:
+def roots_of_unity(exponents: NDArray[np.int64], order: int) -> Float64:
     """Return exp(−2πi k / order) for every exponent k, as pairs: the same bits on every machine.
 
     Angles are brought to the first eighth of a turn as integers, so that symmetries are exact.
@@ -74,25 +124,20 @@ def roots_of_unity(exponents: NDArray[np.int64], order: int) -> NDArray[np.float
 @lru_cache(maxsize=64)
 def fourier_tables(length: int) -> FourierTables:
     """Return the tables of a length; asking again costs nothing."""
+    if not _is_smooth(length):
+        raise InputError(
+            f"length={length} of a Fourier transform has a prime factor above 5; allowed are "
+            "products of 2, 3 and 5: split it by smooth_parts."
+        )
     count = complex_length(length)
     radices = _radices(count)
-    chirp = chirp_spectrum = np.empty((0, 2))
-    if max(radices, default=1) > LARGEST_RADIX:
-        positions = np.arange(count)
-        radices = _radices(_convenient_length(2 * count - 1))
-        chirp = roots_of_unity(np.arange(count) ** 2 % (2 * count), 2 * count)
-        chirp_spectrum = _chirp_spectrum(chirp, radices)
-    else:
-        positions = _positions(radices)
     quarter = np.arange(0 if length % 2 else count // 2 + 1)
     return FourierTables(
         length=length,
         radices=np.array(radices, dtype=np.int32),
         twiddles=_twiddles(radices),
-        positions=positions.astype(np.int32),
+        positions=_positions(radices).astype(np.int32),
         roots=roots_of_unity(quarter, length),
-        chirp=chirp,
-        chirp_spectrum=chirp_spectrum,
     )
 
 
@@ -101,32 +146,12 @@ def _radices(length: int) -> list[int]:
 
     The last step has no twiddle factors; it pays that it is a large one.
     """
-    odd, twos = list[int](), 0
-    while length % 2 == 0:
-        length, twos = length // 2, twos + 1
-    factor = 3
-    while length > 1:
-        if factor * factor > length:
-            factor = length
-        if length % factor == 0:
-            odd.append(factor)
-            length //= factor
-        else:
-            factor += 2
-    return odd + [2] * (twos % 2) + [4] * (twos // 2)
-
-
-def _convenient_length(least: int) -> int:
-    """Return the smallest product of 2, 3 and 5 that is not below `least`."""
-    length = least
-    while True:
-        rest = length
-        for factor in _CONVENIENT:
-            while rest % factor == 0:
-                rest //= factor
-        if rest == 1:
-            return length
-        length += 1
+    radices = list[int]()
+    for radix in (4, 2, 5, 3):
+        while length % radix == 0:
+            length //= radix
+            radices.insert(0, radix)
+    return radices
 
 
 def _positions(radices: list[int]) -> NDArray[np.int64]:
@@ -138,7 +163,7 @@ def _positions(radices: list[int]) -> NDArray[np.int64]:
     return positions
 
 
-def _twiddles(radices: list[int]) -> NDArray[np.float64]:
+def _twiddles(radices: list[int]) -> Float64:
     parts = [np.empty((0, 2))]
     order = int(np.prod(radices, dtype=np.int64))
     for radix in radices:
@@ -148,17 +173,3 @@ def _twiddles(radices: list[int]) -> NDArray[np.float64]:
         parts.append(roots_of_unity(places, order).reshape(-1, 2))
         order //= radix
     return np.concatenate(parts)
-
-
-def _chirp_spectrum(chirp: NDArray[np.float64], radices: list[int]) -> NDArray[np.float64]:
-    """Return the transform of the conjugate chirp, wrapped around, over the convolution's length.
-
-    It is divided by that length, which the convolution then need not be.
-    """
-    count, length = len(chirp), int(np.prod(radices, dtype=np.int64))
-    wrapped = np.zeros((2, 1, length))
-    wrapped[:, 0, :count] = chirp.T
-    wrapped[:, 0, length - count + 1 :] = chirp[:0:-1].T
-    spectrum = forward_steps(Complex(wrapped[0], -wrapped[1]), radices, _twiddles(radices))
-    pairs: NDArray[np.float64] = np.stack(spectrum, axis=-1)[0] / length
-    return pairs

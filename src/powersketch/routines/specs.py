@@ -1,4 +1,4 @@
-"""What a kernel is asked to do, in terms that both implementations understand."""
+"""What a routine is asked to do, in terms that both implementations understand."""
 
 import math
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Real
+from powersketch.arrays import Real, Vector
 
 LARGEST_LENGTH = 1 << 30
 """Of features and of powers between them: places in them, and their ends, are int32."""
@@ -38,8 +38,22 @@ def orthogonal_scale(padded: int) -> float:
     return math.sqrt((padded * _shrinkage(padded) ** 2) ** -3)
 
 
+class _Spec:
+    """Keeps arrays in the dtypes that rows had so far, for calls with a few rows; never pickled."""
+
+    def _cast(self, name: str, dtype: np.dtype[Any]) -> Real:
+        casts: dict[tuple[str, str], Real] = self.__dict__.setdefault("_casts", {})
+        key = name, dtype.char
+        if key not in casts:
+            casts[key] = getattr(self, name).astype(dtype, order="C")
+        return casts[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_casts"}
+
+
 @dataclass(frozen=True, eq=False)
-class SrhtSpec:
+class SrhtSpec(_Spec):
     """scale · (H D x)[indices], x padded with zeros to `padded` (Definition 2.7 of [SWYZ21])."""
 
     signs: NDArray[np.int8]
@@ -47,10 +61,18 @@ class SrhtSpec:
     padded: int
     scale: float
 
+    def signs_as(self, dtype: np.dtype[Any]) -> Real:
+        """Return the signs as numbers of a dtype."""
+        return self._cast("signs", dtype)
+
 
 @dataclass(frozen=True, eq=False)
-class PairSpec:
-    """(H D₁ a)[first] · (H D₂ b)[second] over √length (Definition 2.9 of [SWYZ21])."""
+class PairSpec(_Spec):
+    """(H D₁ a)[first] · (H D₂ b)[second] over √m (Definition 2.9 of [SWYZ21]).
+
+    m is the number of index pairs. A chain, which may compute only the first few of its m products,
+    needs as many as operands are long.
+    """
 
     signs_first: NDArray[np.int8]
     signs_second: NDArray[np.int8]
@@ -61,6 +83,10 @@ class PairSpec:
     def length(self) -> int:
         """The length of an operand, a power of two."""
         return len(self.signs_first)
+
+    def signs_as(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
+        """Return the signs of D₁ and of D₂ as numbers of a dtype."""
+        return self._cast("signs_first", dtype), self._cast("signs_second", dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +108,44 @@ class ScatterSpec:
         return int(self.table.shape[1])
 
 
+def counter_hash(key: int, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hash counters to 64 bits: random access to a stream that is never stored.
+
+    It is word `counter` of the generator splitmix64 [SLF14] whose state starts at `key`.
+
+    >>> [hex(word) for word in counter_hash(0, np.arange(2, dtype=np.uint64))]
+    ['0xe220a8397b1dcdaf', '0x6e789e6aa1b965f4']
+    """
+    # In place on an array, because NumPy warns of wrap-around on scalars.
+    mixed = np.array(counters)
+    mixed += np.uint64(1)
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
+    mixed += np.uint64(key)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def hashed_table(key: int, columns: int, size: int, sparsity: int) -> NDArray[np.int32]:
+    """Return 2 · bucket + negative for every copy of every coordinate, one copy in each band.
+
+    Band b is the outputs ⌊b · size / sparsity⌋ up to the next band's first; copy b of coordinate j
+    takes the hash of j · sparsity + b: its upper half chooses the bucket, its last bit the sign.
+    """
+    hashes = counter_hash(key, np.arange(columns * sparsity, dtype=np.uint64))
+    edges = np.arange(sparsity + 1, dtype=np.uint64) * np.uint64(size) // np.uint64(sparsity)
+    low, width = np.tile(edges[:-1], columns), np.tile(np.diff(edges), columns)
+    buckets = low + ((hashes >> np.uint64(32)) * width >> np.uint64(32))
+    targets = np.uint64(2) * buckets + (hashes & np.uint64(1))
+    table: NDArray[np.int32] = targets.astype(np.int32).reshape(columns, sparsity)
+    return table
+
+
 @dataclass(frozen=True, eq=False)
-class SorfSpec:
+class SorfSpec(_Spec):
     """scales · (F D₃ F D₂ F D₁ x)[indices], several blocks of F D₃ F D₂ F D₁ one below the other.
 
     F is the Hadamard matrix H times the power of two next to 1/√padded from below, which keeps
@@ -103,18 +165,21 @@ class SorfSpec:
 
     signs: NDArray[np.int8]
     indices: NDArray[np.int32]
-    scales: NDArray[np.float64]
+    scales: Vector
 
     @property
     def padded(self) -> int:
         """The length that rows are padded to."""
         return int(self.signs.shape[2])
 
-    def diagonals(self, dtype: np.dtype[Any]) -> Real:
-        """Return the signs together with F's power of two."""
-        diagonals: Real = self.signs.astype(dtype, order="C")
-        diagonals *= dtype.type(_shrinkage(self.padded))
-        return diagonals
+    @property
+    def diagonals(self) -> Vector:
+        """The signs together with F's power of two."""
+        return self.signs.astype(np.float64) * _shrinkage(self.padded)
+
+    def arrays_as(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
+        """Return the diagonals and the scales as numbers of a dtype."""
+        return self._cast("diagonals", dtype), self._cast("scales", dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +213,7 @@ class ChainSpec:
     columns: int
     leaf: SrhtSpec | ScatterSpec | None
     leaf_length: int
-    leaf_shift: NDArray[np.float64]
+    leaf_shift: Vector
     pair: PairSpec
     steps: NDArray[np.int32]
     outputs: NDArray[np.int32]
@@ -166,7 +231,8 @@ class TensorSketchSpec:
         Columns of the input.
     blocks : array of int32, shape (n_blocks, 3)
         Rows (degree, size, offset): a block is the convolution of `degree` CountSketches of length
-        `size`, and becomes the output columns from `offset` on.
+        `size`, and becomes the output columns from `offset` on. Sizes have no prime factor above 5
+        unless the degree is 1.
     keys : array of uint64
         The key of every CountSketch's hash, block after block: the upper half of the hash of a
         coordinate chooses the bucket, its last bit the sign.
@@ -181,6 +247,6 @@ class TensorSketchSpec:
     columns: int
     blocks: NDArray[np.int32]
     keys: NDArray[np.uint64]
-    direction: NDArray[np.float64]
+    direction: Vector
     preserve_norms: bool
     sparse: bool

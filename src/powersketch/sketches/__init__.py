@@ -1,11 +1,15 @@
 """Base sketches T by name, the pair sketch S, and projections with normal or complex entries."""
 
-from powersketch.sketches.complex_projections import ComplexProjection, complex_projection
-from powersketch.sketches.dense import GaussianProjection, Rademacher
-from powersketch.sketches.operators import BaseSketch
-from powersketch.sketches.scatter import OSNAP, CountSketch
-from powersketch.sketches.srht import SRHT, TensorSRHT
-from powersketch.sketches.structured_normal import StructuredNormal
+from powersketch.sketches.base_sketches import (
+    OSNAP,
+    SRHT,
+    BaseSketch,
+    CountSketch,
+    GaussianProjection,
+    Rademacher,
+    TensorSRHT,
+)
+from powersketch.sketches.projections import ComplexProjection, StructuredNormal, complex_projection
 
 BASE_SKETCHES: dict[str, type[BaseSketch]] = {
     "srht": SRHT,

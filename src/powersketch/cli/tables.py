@@ -1,0 +1,311 @@
+"""Tables with columns of numbers: .csv and .tsv, whose layout is detected, and .parquet."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from powersketch.arrays import Rows
+from powersketch.cli.cells import (
+    column_label,
+    finite_numbers,
+    is_number,
+    problem_of,
+    refuse,
+    shortened,
+    target_column,
+    text_lines,
+)
+from powersketch.comparison import bytes_text
+from powersketch.exceptions import InputError
+from powersketch.execution import available_memory
+
+Record = tuple[int, list[str]]
+
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# What often stands for a value that is not there.
+_MISSING = {"", "NA", "N/A", "null", "NULL", "None", "?", "-", "."}
+_REMEDY = "remove or fill it, or leave its column out with --target."
+_SAY_SO = "say --header if it holds names, or --no-header if it is a row."
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a table is to be read.
+
+    Parameters
+    ----------
+    delimiter : str
+        What stands between cells.
+    skipped : int
+        How many lines come before the first record.
+    header_line : int or None
+        The line of the header, if there is one.
+    names : list of str or None
+        The names of all columns; that of row names is empty.
+    width : int
+        The number of cells of every row.
+    row_names : bool
+        Whether the first column holds names of rows: R and pandas leave its name empty, or out.
+    """
+
+    delimiter: str
+    skipped: int
+    header_line: int | None
+    names: list[str] | None
+    width: int
+    row_names: bool
+
+
+def _layout_of(path: Path, header: bool | None) -> _Layout:
+    """Return the layout, or say what about the first lines is unclear.
+
+    Lines before the first record that are empty or begin with # are skipped. The first record is
+    a header where none of its cells is a number; `header` decides where that is not so.
+    """
+    skipped = _skipped_lines(path)
+    delimiter = _delimiter(path, skipped)
+    filled = _first_records(path, delimiter, skipped)
+    if not filled:
+        raise InputError(f"{path.name} has no rows; give a table of numbers with at least one.")
+    first, *following = filled
+    _check_comments(path, delimiter, skipped, len(first[1]))
+    if header is None:
+        header = _is_header(path, first, following)
+    if not header:
+        return _Layout(delimiter, skipped, None, None, len(first[1]), False)
+    return _with_names(
+        path, _Layout(delimiter, skipped, first[0], None, 0, False), first, following
+    )
+
+
+def _records(path: Path, delimiter: str, skipped: int) -> Iterator[Record]:
+    """Yield the number of the first line and the cells of every record; an empty line has none."""
+    lines = (line if line.strip(" \r\n") else "\n" for line in text_lines(path, skipped))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    while True:
+        start = skipped + reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            refuse(path, start, f"{error}", "check quotes and delimiters.")
+        if cells is None:
+            return
+        yield start, cells
+
+
+def _first_records(path: Path, delimiter: str, skipped: int) -> list[Record]:
+    filled = (record for record in _records(path, delimiter, skipped) if record[1])
+    return [*islice(filled, 2)]
+
+
+def _skipped_lines(path: Path) -> int:
+    count = 0
+    for line in text_lines(path):
+        if line.strip(" \r\n") and not line.startswith("#"):
+            break
+        count += 1
+    return count
+
+
+def _check_comments(path: Path, delimiter: str, skipped: int, width: int) -> None:
+    """Refuse a first comment that might be a row: as many cells, and a number among them."""
+    for number, line in enumerate(islice(text_lines(path), skipped), 1):
+        cells = line.removeprefix("#").split(delimiter)
+        if line.startswith("#") and len(cells) == width and any(map(is_number, cells)):
+            remedy = "remove the # if it is a row, or the line if it is none."
+            refuse(path, number, "it begins with # and looks like a row", remedy)
+
+
+def _delimiter(path: Path, skipped: int) -> str:
+    """Return the delimiter that divides the first two records alike."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    widths = {sign: _widths(path, sign, skipped) for sign in _DELIMITERS}
+    used = [sign for sign, (first, _) in widths.items() if first > 1]
+    alike = [sign for sign in used if widths[sign][1] - widths[sign][0] in (0, 1)]
+    if len(alike) > 1:
+        names = " and ".join(_DELIMITERS[sign] for sign in alike)
+        remedy = "divide cells by one of them only, and write decimal points, not commas."
+        refuse(path, skipped + 1, f"it has both {names}", remedy)
+    return (alike or used or [","])[0]
+
+
+def _widths(path: Path, delimiter: str, skipped: int) -> tuple[int, int]:
+    """Return the numbers of cells of the first two records; of one alone, its number twice."""
+    try:
+        widths = [len(cells) for _, cells in _first_records(path, delimiter, skipped)] or [0]
+    except InputError:
+        # Quotes do not fit this delimiter. If they fit none, the file is refused when it is read.
+        return 0, 0
+    return widths[0], widths[-1]
+
+
+def _is_header(path: Path, first: Record, following: Sequence[Record]) -> bool:
+    line, cells = first
+    numeric = [is_number(cell) for cell in cells]
+    if all(numeric):
+        if len(cells) > 1 and _counted(cells):
+            refuse(path, line, "it counts from 0, as a header may", _SAY_SO)
+        return False
+    if len(cells) > 1 and not cells[0].strip() and (_counted(cells[1:]) or not any(numeric)):
+        # The first cell stands above row names, and the others count columns or name them.
+        cells = cells[1:]
+    elif any(numeric):
+        return _mixed_header(path, first, following)
+    for cell in cells:
+        if cell.strip() in _MISSING:
+            refuse(path, line, f"{cell!r} is a name or a missing value", _SAY_SO)
+    return True
+
+
+def _mixed_header(path: Path, first: Record, following: Sequence[Record]) -> bool:
+    """Tell whether texts among numbers are entries: the next record then has texts there, too."""
+    line, cells = first
+    below = following[0][1] if following else []
+    for cell, under in zip_longest(cells, below[: len(cells)], fillvalue=""):
+        if not is_number(cell) and (is_number(under) or not under.strip()):
+            refuse(path, line, f"it has numbers and also {cell!r}, which is none", _SAY_SO)
+    return False
+
+
+def _counted(cells: Sequence[str]) -> bool:
+    return [cell.strip() for cell in cells] == [str(number) for number in range(len(cells))]
+
+
+def _with_names(path: Path, layout: _Layout, first: Record, following: Sequence[Record]) -> _Layout:
+    names = [cell.strip() for cell in first[1]]
+    line, cells = following[0] if following else (first[0] + 1, [])
+    if len(cells) == len(names) + 1 and names[0]:
+        if not cells[-1].strip():
+            remedy = "remove what follows the last cell."
+            refuse(path, line, "it ends with a delimiter, and the header does not", remedy)
+        names = ["", *names]
+    row_names = len(names) > 1 and not names[0] and all(names[1:])
+    return replace(layout, names=names, width=len(names), row_names=row_names)
+
+
+def read_text(path: Path, target: str | None, header: bool | None = None) -> Rows:
+    """Return the numbers of all rows, or refuse the file by line and column.
+
+    Every row has as many cells as the header, and every cell outside the target's column is a
+    finite number. Names of rows, which R and pandas write as a first column without a name, are
+    left out with a note. Empty lines are no rows; among the rows of a single column they may stand
+    for missing values, and are refused.
+    """
+    layout = _layout_of(path, header)
+    left_out = target_column(layout.names, layout.width, target)
+    kept = [column for column in range(layout.width) if column != left_out]
+    if layout.row_names and left_out != 0:
+        kept.remove(0)
+        sys.stderr.write(
+            f"note: the first column of {path.name} holds names of rows and is left out; name it "
+            "in the header to keep it.\n"
+        )
+    numbers, count = array("d"), 0
+    for line, cells in _rows(path, layout):
+        chosen = cells if len(kept) == layout.width else [cells[column] for column in kept]
+        values = finite_numbers(chosen)
+        if values is None:
+            _refuse_cells(path, line, layout, cells, kept)
+        numbers.extend(values)
+        count += 1
+    return np.array(numbers).reshape(count, len(kept))
+
+
+def _rows(path: Path, layout: _Layout) -> Iterator[Record]:
+    """Yield the records below the header, all of the same width."""
+    empty_line = None
+    for line, cells in _records(path, layout.delimiter, layout.skipped):
+        if line == layout.header_line:
+            continue
+        if not cells:
+            empty_line = empty_line or line
+            continue
+        if empty_line is not None and layout.width == 1:
+            remedy = "remove the line, or write the missing value."
+            refuse(path, empty_line, "it is empty between the rows of a single column", remedy)
+        if len(cells) != layout.width:
+            _refuse_width(path, line, layout, len(cells))
+        yield line, cells
+
+
+def _refuse_width(path: Path, line: int, layout: _Layout, count: int) -> NoReturn:
+    model = "the first row" if layout.header_line is None else f"line {layout.header_line}"
+    refuse(
+        path,
+        line,
+        f"it has {count} cell{'s' * (count != 1)} and {model} has {layout.width}",
+        "allowed are rows of equal length: complete the line, or quote cells with delimiters.",
+    )
+
+
+def _refuse_cells(
+    path: Path, line: int, layout: _Layout, cells: list[str], kept: list[int]
+) -> NoReturn:
+    """Refuse a row for what it has in place of finite numbers."""
+    bad = [column for column in kept if finite_numbers([cells[column]]) is None]
+    if len(bad) == 1:
+        column = bad[0]
+        place = column_label(layout.names, column)
+        refuse(path, line, problem_of(cells[column]), _REMEDY, column=place)
+    names = [layout.names[column] if layout.names else str(column) for column in bad]
+    refuse(
+        path,
+        line,
+        f"it has no finite numbers in the columns {shortened(names)}",
+        "encode or remove them, or leave one of them out with --target.",
+    )
+
+
+def read_parquet(path: Path, target: str | None) -> Rows:
+    """Return the columns of numbers without the target's; others are refused."""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError(
+            f"{path.name} needs pyarrow, which is not installed: pip install pyarrow, or convert "
+            "the file to .npy or .csv."
+        ) from error
+    # Given the path, pyarrow would add columns for folders such as year=2020.
+    with path.open("rb") as stream:
+        file = parquet.ParquetFile(stream)
+        names = list(file.schema_arrow.names)
+        _check_room(file.metadata.num_rows, len(names))
+        left_out = target_column(names, len(names), target)
+        table = file.read()
+    columns = {
+        number: _numbers(table.column(number)) for number in range(len(names)) if number != left_out
+    }
+    refused = [names[number] for number, column in columns.items() if column is None]
+    if refused:
+        raise InputError(
+            f"{path.name} has columns that are not numbers: {shortened(refused)}; allowed are "
+            "numbers: encode or remove them, or leave one of them out with --target."
+        )
+    if any(len(column) != file.metadata.num_rows for column in columns.values()):
+        raise ValueError("its columns are not as long as it says.")
+    return np.column_stack([*columns.values()]) if columns else np.empty((0, 0))
+
+
+def _numbers(column: Any) -> Any:
+    """Return a column as an array, with NaN for what is missing, or None if it has no numbers."""
+    values = np.asarray(column.to_numpy())
+    return values if values.dtype.kind in "biuf" else None
+
+
+def _check_room(rows: int, columns: int) -> None:
+    needed = 8 * rows * columns  # An entry takes 8 bytes in float64.
+    if not 0 <= needed <= available_memory():
+        raise ValueError(
+            f"it announces {rows} rows, which need {bytes_text(needed)}, and "
+            f"{bytes_text(available_memory())} are available: it is damaged, or too large."
+        )

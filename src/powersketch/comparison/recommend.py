@@ -1,0 +1,270 @@
+"""What a comparison comes to: the best method for a budget, and where the main one loses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from powersketch.comparison.text import bytes_text, number_text, seconds_text
+from powersketch.exceptions import InputError
+from powersketch.parameters import checked_integer, checked_positive, one_of
+
+if TYPE_CHECKING:
+    from powersketch.comparison.results import Comparison, Measurement
+
+# The default of the library's sketches; the Gaussian one chooses between it and others.
+MAIN_METHOD = "power"
+
+_NORMS = {"frobenius": "Frobenius", "operator": "operator norm"}
+# A method whose error is within this factor of another one counts as its equal.
+_EQUAL = 1.1
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The most accurate method within a budget.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    n_components : int
+        Its number of features.
+    error : float
+        Its relative error.
+    norm : {"frobenius", "operator"}
+        The norm of the error.
+    reason : str
+        A sentence that says so.
+    """
+
+    method: str
+    n_components: int
+    error: float
+    norm: str
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return dict(vars(self))
+
+
+def recommend(
+    comparison: Comparison,
+    *,
+    components: int | None,
+    seconds: float | None,
+    memory: int | None,
+    norm: str,
+) -> Recommendation:
+    """Return the measurement of the smallest error within the limits, the fastest among equals."""
+    one_of("norm", norm, tuple(_NORMS))
+    limits = _limits(comparison.data_shape[0], components, seconds, memory)
+    allowed: Sequence[Measurement] = comparison.successes
+    if not allowed:
+        raise InputError("no method has been measured: there is nothing to choose from.")
+    for limit in limits:
+        _check_any_fits(allowed, limit)
+        allowed = [each for each in allowed if limit.used(each) <= limit.most]
+
+    def error(measurement: Measurement) -> float:
+        return measurement.frobenius if norm == "frobenius" else measurement.operator_norm
+
+    best = min(allowed, key=lambda each: (error(each), each.transform_seconds))
+    budget = " and ".join(limit.text(limit.most) for limit in limits)
+    reason = (
+        f"{best.method} with {best.n_components} components has the smallest relative "
+        f"{_NORMS[norm]} error, {number_text(error(best))}, of the {len(allowed)} measured"
+        f"{' within ' + budget if budget else ''}."
+    )
+    return Recommendation(best.method, best.n_components, error(best), norm, reason)
+
+
+def best_line(comparison: Comparison) -> str:
+    """Return why the best method within the budget is the best, or why there is none."""
+    try:
+        return comparison.best().reason
+    except InputError as error:
+        return str(error)
+
+
+@dataclass(frozen=True)
+class _Limit:
+    name: str
+    most: float
+    used: Callable[[Measurement], float]
+    text: Callable[[float], str]
+
+
+def _limits(
+    rows: int, components: int | None, seconds: float | None, memory: int | None
+) -> list[_Limit]:
+    limits = []
+    if components is not None:
+        most = checked_integer("components", components, 1)
+        limits.append(
+            _Limit("components", most, lambda each: each.n_components, lambda x: f"{x:g} features")
+        )
+    if seconds is not None:
+        most_seconds = checked_positive("transform_seconds", seconds)
+        limits.append(
+            _Limit(
+                "transform_seconds",
+                most_seconds,
+                lambda each: each.seconds_for(rows),
+                lambda x: f"{seconds_text(x)} for {rows} rows",
+            )
+        )
+    if memory is not None:
+        most_bytes = checked_integer("memory_bytes", memory, 1)
+        limits.append(
+            _Limit(
+                "memory_bytes",
+                most_bytes,
+                lambda each: each.bytes_for(rows),
+                lambda x: f"{bytes_text(x)} for {rows} rows",
+            )
+        )
+    return limits
+
+
+def _check_any_fits(candidates: Sequence[Measurement], limit: _Limit) -> None:
+    """Refuse a limit that no candidate meets."""
+    leanest = min(candidates, key=limit.used)
+    if limit.used(leanest) > limit.most:
+        raise InputError(
+            f"{limit.name}={limit.most:g} is too little for all that was measured; the least is "
+            f"{limit.text(limit.used(leanest))}, by {leanest.method} with "
+            f"{leanest.n_components} components: allow that much, or compare smaller components."
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a comparison comes to, in words.
+
+    `lists` has titles and the sentences below them: which method for which size and time, and
+    where the main method is not the best.
+    """
+
+    summary: str
+    lists: tuple[tuple[str, list[str]], ...] = ()
+
+
+def answer(comparison: Comparison) -> Answer:
+    """Return the answer that the page gives."""
+    successes = [each for each in comparison.successes if math.isfinite(each.frobenius)]
+    if not successes:
+        return Answer("No method has been measured: there is nothing to choose from.")
+    lists = (
+        ("The most accurate method of every size", _by_size(successes)),
+        ("The most accurate method within a transform time", _by_time(successes)),
+        (
+            f"Where {MAIN_METHOD}, the library’s main method, is not the best",
+            _losses(successes),
+        ),
+    )
+    return Answer(f"{best_line(comparison)} {_main_in_brief(successes)}", lists)
+
+
+def _by_size(successes: list[Measurement]) -> list[str]:
+    """Return the best method of every stretch of sizes."""
+    sizes = sorted({each.n_components for each in successes})
+    best = [_best(each for each in successes if each.n_components == size) for size in sizes]
+    return [
+        f"{_range(str(first.n_components), str(last.n_components))} components: {first.method}, "
+        f"error {_errors(first, last)}"
+        for first, last in _stretches(best)
+    ]
+
+
+def _by_time(successes: list[Measurement]) -> list[str]:
+    """Return from which time on which method is the best one."""
+    timed = [each for each in successes if math.isfinite(each.seconds_per_row)]
+    front: list[Measurement] = []
+    for each in sorted(timed, key=lambda each: (each.seconds_per_row, each.frobenius)):
+        if not front or each.frobenius < front[-1].frobenius:
+            front.append(each)
+    return [
+        f"from {seconds_text(first.seconds_per_row)} per row: {first.method} with "
+        f"{_range(str(first.n_components), str(last.n_components))} components, "
+        f"error {_errors(first, last)}"
+        for first, last in _stretches(front)
+    ]
+
+
+def _stretches(measurements: list[Measurement]) -> Iterator[tuple[Measurement, Measurement]]:
+    """Yield the first and the last measurement of every stretch of one method."""
+    for _, group in groupby(measurements, key=lambda each: each.method):
+        stretch = list(group)
+        yield stretch[0], stretch[-1]
+
+
+def _errors(first: Measurement, last: Measurement) -> str:
+    return _range(number_text(first.frobenius), number_text(last.frobenius))
+
+
+def _range(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
+
+
+def _main_in_brief(successes: list[Measurement]) -> str:
+    """Return how often the main method is as good as any, in one sentence."""
+    main = [each for each in successes if each.method == MAIN_METHOD]
+    if not main:
+        return f"The library’s main method, {MAIN_METHOD}, is not among the measured methods."
+    same_kind = [each for each in successes if each.kind == main[0].kind]
+    of_kind = sum(_is_as_good(each, _of_same_size(same_kind, each)) for each in main)
+    of_all = sum(_is_as_good(each, _of_same_size(successes, each)) for each in main)
+    in_time = sum(_is_as_good(each, _not_slower(successes, each)) for each in main)
+    return (
+        f"At equal size, the library’s main method, {MAIN_METHOD}, is the most accurate "
+        f"{main[0].kind} method or within 10\u00a0% of it for {of_kind} of {len(main)} sizes, and "
+        f"of all methods for {of_all} of {len(main)}; at equal transform time it is so for "
+        f"{in_time} of {len(main)}."
+    )
+
+
+def _losses(successes: list[Measurement]) -> list[str]:
+    """Return where another method is better by more than a tenth, at equal size or time."""
+    main = [each for each in successes if each.method == MAIN_METHOD]
+    losses = []
+    for each in main:
+        rivals = _of_same_size(successes, each)
+        if not _is_as_good(each, rivals):
+            rival = _best(rivals)
+            losses.append(
+                f"{each.n_components} components: {rival.method} has error "
+                f"{number_text(rival.frobenius)}, {MAIN_METHOD} has {number_text(each.frobenius)}"
+            )
+    for each in sorted(main, key=lambda each: each.seconds_per_row):
+        rivals = _not_slower(successes, each)
+        if not _is_as_good(each, rivals):
+            rival = _best(rivals)
+            losses.append(
+                f"{seconds_text(each.seconds_per_row)} per row: {rival.method} with "
+                f"{rival.n_components} components has error {number_text(rival.frobenius)}, "
+                f"{MAIN_METHOD} with {each.n_components} has {number_text(each.frobenius)}"
+            )
+    return losses
+
+
+def _is_as_good(measurement: Measurement, rivals: Iterable[Measurement]) -> bool:
+    return measurement.frobenius <= _EQUAL * _best(rivals).frobenius
+
+
+def _of_same_size(successes: list[Measurement], measurement: Measurement) -> list[Measurement]:
+    return [each for each in successes if each.n_components == measurement.n_components]
+
+
+def _not_slower(successes: list[Measurement], measurement: Measurement) -> list[Measurement]:
+    return [each for each in successes if each.seconds_per_row <= measurement.seconds_per_row] or [
+        measurement
+    ]
+
+
+def _best(measurements: Iterable[Measurement]) -> Measurement:
+    return min(measurements, key=lambda each: each.frobenius)
