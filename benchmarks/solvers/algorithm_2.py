@@ -9,7 +9,7 @@ from benchmarks.figures import curve_figure
 from benchmarks.report import Bar, Row, Table, at_most
 from benchmarks.solvers.problems import KERNELS, KernelSystem, clustered_rows
 from powersketch import GaussianSketch
-from powersketch.kernel_systems.maps import map_for
+from powersketch.feature_maps import map_for
 from powersketch.linalg import FactorOperator, TriangularFactor, preconditioned_gradient
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT

@@ -1,6 +1,7 @@
 """Arrays as all layers see them: their types, and the few questions that everybody asks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,9 +23,8 @@ Rows: TypeAlias = Any
 _MEDIAN_ROWS = 64
 
 
-def is_sparse(X: Rows) -> bool:
-    """Tell whether `X` is a SciPy sparse matrix or array."""
-    return bool(sp.issparse(X))
+is_sparse: Callable[[Rows], bool] = sp.issparse
+"""Tells whether rows are a SciPy sparse matrix or array."""
 
 
 def padded_length(columns: int) -> int:
@@ -42,13 +42,12 @@ def divide_or_zero(numerator: float | Real, denominator: Vector) -> Vector:
 
 
 def slices(count: int, step: int) -> Iterator[slice]:
-    """Yield slices of `step` numbers that cover 0 … count − 1; the last one may be shorter.
+    """Return slices of `step` numbers that cover 0 … count − 1; the last one may be shorter.
 
     >>> list(slices(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
+    return map(slice, range(0, count, step), chain(range(step, count, step), (count,)))
 
 
 def median_row(X: Rows) -> Vector:

@@ -16,16 +16,93 @@ sample_weight : array of shape (n_samples,), default=None
     Weights, not negative. A weight of zero leaves a row out; if alpha is a number, whole weights
     repeat rows."""
 
+_N_JOBS = """\
+n_jobs : int or None, default=None
+    Number of threads, with scikit-learn's meaning: None is one, -1 all processors."""
+_VERBOSE = """\
+verbose : int, default=0
+    Whether to report progress on standard error."""
+
 OPTIONS = {
     "random_state": """\
 random_state : int, RandomState instance or None, default=None
     Seed of all random numbers; the same seed gives the same bits on every machine.""",
-    "n_jobs": """\
-n_jobs : int or None, default=None
-    Number of threads, with scikit-learn's meaning: None is one, -1 all processors.""",
-    "verbose": """\
-verbose : int, default=0
-    Whether to report progress on standard error.""",
+    "n_jobs": _N_JOBS,
+    "verbose": _VERBOSE,
+    # Feature maps.
+    "n_components": """\
+n_components : int or "auto", default=100
+    Number of features; "auto" takes about as few as it needs for the error `eps`.""",
+    "gamma": """\
+gamma : float, "scale" or "median", default=1.0
+    Positive factor of the inner product or squared distance. "scale" is
+    1 / (n_features · variance of X), "median" one over the median squared distance of two rows.""",
+    "power_method": """\
+power_method : {"squaring", "tree", "tensorsketch", "ctr"}, default="squaring"
+    How powers are sketched: "squaring" is repeated squaring, whose time hardly grows with the
+    degree; the others are as in :class:`PolynomialSketch`.""",
+    "base_sketch": """\
+base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
+    T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
+    and "osnap" if it sees sparse ones. For trees it names the leaves, for "ctr" the factors,
+    for which "countsketch" and "osnap" first sum long rows; "tensorsketch" has no use for it.""",
+    "expansion": """\
+expansion : {"auto", "mean", "none"}, default="auto"
+    "mean" expands the kernel around the mean of the rows given to `fit`; "none" does not look
+    at the data; "auto" measures both on a sample of the rows and keeps the better (and is
+    "none" if `norm_preserving` is False).""",
+    "fitted_tail": """\
+tail : {"fit", "truncate", "sample"}, default="fit"
+    How the series is made finite: "fit" as described above; "truncate" and "sample" take the
+    coefficients of the Taylor series, as in :class:`DotProductSketch`. "sample" is the scheme
+    of Song et al. (ICML 2021, Corollary C.3).""",
+    "tail_eps": """\
+tail_eps : float, default=1e-3
+    The accuracy asked of the series by "truncate" and "sample".""",
+    "map_options": f"""\
+norm_preserving : bool, default=True
+    Whether every power is rescaled to its exact norm, which makes the diagonal of Z Zᵀ that of
+    the kernel. False gives the paper's linear sketch.
+internal_components : int or None, default=None
+    Length of intermediate powers, rounded up to a power of two; None takes the first power of
+    two not below `n_components`. Twice or four times as much lowers the error of high degrees a
+    little.
+compress_from : int or None, default=None
+    If given, a sketch of this many features is drawn, and its `n_components` main directions on
+    a sample of the rows given to `fit` are kept: of 512 or, if that is more, 2 · `n_components`
+    of them, and there should be no fewer. With 4 · `n_components` the error on images falls to
+    between a quarter and two thirds at degrees up to 7, and less beyond. What lies outside
+    these directions is lost: the diagonal of Z Zᵀ is not exact but too small. Every row takes a
+    product with a matrix of `compress_from` × `n_components`, much longer than the sketch
+    itself, and directions rest on LAPACK: another machine may round them differently.
+eps : float or None, default=None
+    With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
+    Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
+random_state : int, RandomState instance or None, default=None
+    An int gives the same bits on every machine, for every number of threads and every split of
+    the rows into batches.
+{_N_JOBS}
+{_VERBOSE}""",
+    # Attributes of fitted feature maps.
+    "map_attributes": """\
+seed_ : int
+    The seed that all random numbers come from.
+n_components_ : int
+    Number of features.
+certificate_ : powersketch.accuracy.Certificate
+    What was measured at this number of features; only where it was chosen for `eps`.
+n_features_in_ : int
+    Number of columns seen by `fit`.
+feature_names_in_ : ndarray of str
+    Names of the columns seen by `fit`, if they had string names.""",
+    "series_attributes": """\
+degrees_, coefficients_ : tuple of int, ndarray
+    The finite series in use, in the cosine of two rows; None where there is no such series.
+tail_mass_ : float
+    What that series lacks at cosine 1; None where there is no series.
+series_error_bound_ : float
+    For rows of norm one, no value of the finite series is further than this from the exact one;
+    None where there is no series.""",
     # The ridge estimators: the model, what its fit may take, what a fit leaves, its rows.
     "ridge_model": """\
 kernel : str or kernel, default="gaussian"
@@ -113,7 +190,10 @@ y : array of shape (n_samples,) or (n_samples, n_targets)
     Targets.
 {_WEIGHTS}""",
 }
-"""From the name of an option to its entry in a section "Parameters" of a docstring."""
+"""From the name of an option to its entry in a section "Parameters" of a docstring.
+
+Entries of "Attributes" that several estimators share are here, too.
+"""
 
 
 def documented(described: _Documented) -> _Documented:

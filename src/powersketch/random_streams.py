@@ -19,6 +19,7 @@ from powersketch.parameters import checked_integer
 _SEED_LIMIT = 2**63
 _RANDOM_STATE_LIMIT = 2**32
 _INTEGER_LIMIT = 2**32
+_LARGEST_COUNT = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class RandomStreams:
     path: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", checked_integer("seed", self.seed, 0, _SEED_LIMIT - 1))
+        object.__setattr__(self, "seed", _checked("seed", self.seed, 0, _SEED_LIMIT - 1))
 
     def child(self, name: str) -> RandomStreams:
         """Return the streams whose names all begin with ``name``.
@@ -80,7 +81,7 @@ class RandomStreams:
         >>> RandomStreams(7).words("demo", 2)
         array([ 9543614255905920084, 12764237637921642985], dtype=uint64)
         """
-        count = checked_integer("count", count, 0)
+        count = _checked("count", count, 0)
         digest = hashlib.sha256(self._full_name(name).encode()).digest()
         key = np.array([self.seed, int.from_bytes(digest[:8], "little")], dtype=np.uint64)
         words: NDArray[np.uint64] = np.random.Philox(key=key).random_raw(count)
@@ -106,7 +107,7 @@ class RandomStreams:
         >>> RandomStreams(7).signs("demo", 6)
         array([ 1,  1, -1,  1, -1,  1], dtype=int8)
         """
-        count = checked_integer("count", count, 0)
+        count = _checked("count", count, 0)
         little_endian_bytes = self.words(name, -(-count // 64)).astype("<u8").view(np.uint8)
         bits = np.unpackbits(little_endian_bytes, count=count, bitorder="little")
         signs = bits.view(np.int8)
@@ -122,7 +123,7 @@ class RandomStreams:
         >>> RandomStreams(7).permutation("demo", 5)
         array([0, 2, 1, 4, 3])
         """
-        size = checked_integer("size", size, 0)
+        size = _checked("size", size, 0)
         return np.argsort(self.words(name, size), kind="stable").astype(np.int64, copy=False)
 
     def sample(self, name: str, population: int, count: int) -> NDArray[np.int64]:
@@ -135,8 +136,8 @@ class RandomStreams:
         >>> RandomStreams(7).sample("demo", population=5, count=2)
         array([0, 2])
         """
-        population = checked_integer("population", population, 0)
-        count = checked_integer("count", count, 0)
+        population = _checked("population", population, 0)
+        count = _checked("count", count, 0)
         if count > population:
             raise InputError(
                 f"cannot draw count={count} distinct integers from a population of {population}; "
@@ -156,7 +157,7 @@ class RandomStreams:
         >>> RandomStreams(7).integers("demo", count=5, high=10)
         array([5, 6, 6, 9, 8])
         """
-        high = checked_integer("high", high, 1, _INTEGER_LIMIT)
+        high = _checked("high", high, 1, _INTEGER_LIMIT)
         upper = self.words(name, count) >> np.uint64(32)
         return ((upper * np.uint64(high)) >> np.uint64(32)).astype(np.int64)
 
@@ -194,6 +195,13 @@ class RandomStreams:
         if not name:
             raise InputError("got an empty stream name; a name has at least one character.")
         return f"{self.path}/{name}" if self.path else name
+
+
+def _checked(name: str, value: int, lowest: int, highest: int = _LARGEST_COUNT) -> int:
+    """Return a number in its range; this is asked so often that the usual case is told apart."""
+    if type(value) is int and lowest <= value <= highest:
+        return value
+    return checked_integer(name, value, lowest, highest)
 
 
 def seed_from(random_state: int | np.random.RandomState | None) -> int:

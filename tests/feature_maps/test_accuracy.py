@@ -19,7 +19,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from powersketch import PolynomialSketch
 from powersketch.powers import algorithm_1, monomial_count
 from powersketch.sketches import BASE_SKETCHES
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     Case,
     digits,
     each_case,

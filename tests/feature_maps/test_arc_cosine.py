@@ -13,7 +13,7 @@ from scipy import sparse as sp
 
 from powersketch import ArcCosineSketch
 from powersketch.kernels import ArcCosine
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     digits,
     each_float,
     relative_error,

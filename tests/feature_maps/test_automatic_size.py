@@ -22,7 +22,7 @@ from powersketch import (
 )
 from powersketch.accuracy import Certificate
 from powersketch.feature_maps.base import FeatureMap
-from tests.feature_maps.maps import assert_same_bits, each_estimator, uncentred
+from tests.feature_maps.cases import assert_same_bits, each_estimator, uncentred
 
 TRAINING, FURTHER = uncentred(600, 12, seed=1), uncentred(500, 12, seed=2)
 # Kernels of these rows that no few features give exactly, and the error to keep.

@@ -19,12 +19,13 @@ from powersketch import (
     PolynomialSketch,
 )
 from powersketch.feature_maps.base import FeatureMap
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     CASES,
     ESTIMATORS,
     Case,
     assert_same_bits,
     each_case,
+    each_case_with,
     each_estimator,
     uncentred,
 )
@@ -79,6 +80,10 @@ SHARED: dict[str, Refusals] = {
         (0, ValueError, "n_components=100"),
         (128.0, TypeError, "integer"),
     ],
+    "compress_from": [
+        (99, ValueError, "n_components=100"),
+        (128.0, TypeError, "integer"),
+    ],
     "n_jobs": [
         (0, ValueError, "-1 for all"),
         (1.5, TypeError, "integer"),
@@ -109,8 +114,6 @@ OWN: dict[type[FeatureMap], dict[str, Refusals]] = {
         ],
         "gamma": GAMMAS,
         "method": [("branch", ValueError, "'power'"), (None, ValueError, "'power'")],
-        "compression": [("srht", ValueError, "'principal'"), (None, ValueError, "'none'")],
-        "inner_components": [(800, ValueError, "no effect with compression='none'")],
         "expansion": EXPANSIONS,
     },
     GaussianSketch: {
@@ -159,6 +162,10 @@ OWN: dict[type[FeatureMap], dict[str, Refusals]] = {
         **TAILS,
     },
 }
+POWER_METHODS: Refusals = [("power", ValueError, "'squaring'"), (None, ValueError, "'ctr'")]
+for _estimator in ESTIMATORS:
+    if _estimator is not PolynomialSketch:
+        OWN[_estimator]["power_method"] = POWER_METHODS
 BAD_PARAMETERS = [
     (estimator, name, *refusal)
     for estimator in ESTIMATORS
@@ -345,8 +352,7 @@ class TestRows:
         assert sketch.kernel_ is kernel
         assert_same_bits(sketch.transform(X), Z)
 
-    @each_case
-    @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+    @each_case_with(container=[np.asarray, sp.csr_array])
     @pytest.mark.parametrize(
         ("value", "message"), [(np.nan, "contains NaN"), (-np.inf, "contains infinity")]
     )

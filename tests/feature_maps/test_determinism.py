@@ -24,20 +24,21 @@ from powersketch import (
     PolynomialSketch,
     _native,
 )
-from powersketch.feature_maps import batches
+from powersketch.feature_maps import rows
 from powersketch.feature_maps.base import FeatureMap
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     CASES,
+    FLOATS,
     Case,
     assert_same_bits,
     each_case,
+    each_case_with,
     each_estimator,
-    each_float,
     rational,
     uncentred,
 )
 
-each_container = pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+CONTAINERS = [np.asarray, sp.csr_array]
 
 GOLDEN_ROWS = np.array([[1.0, 0.5, -0.25, 0.0, 2.0], [0.5, 0.75, 1.0, 1.25, 0.0]])
 GOLDEN_SEED = 42
@@ -319,8 +320,7 @@ class TestSeeds:
         first = sketch.fit_transform(SHORT_ROWS)[0]
         np.testing.assert_allclose(first, FIRST_FEATURES[name], rtol=1e-12, atol=1e-15)
 
-    @each_case
-    @each_float
+    @each_case_with(dtype=FLOATS)
     def test_refit_gives_the_same_bits(self, case: Case, dtype: Any) -> None:
         X, sketch = case.rows(dtype=dtype), case.sketch()
         sketch.fit(case.rows(11, seed=9))
@@ -371,9 +371,7 @@ class TestSeeds:
 
 
 class TestThreadsAndBatches:
-    @each_case
-    @each_float
-    @each_container
+    @each_case_with(dtype=FLOATS, container=CONTAINERS)
     def test_number_of_threads(self, case: Case, dtype: Any, container: Any) -> None:
         X = container(case.rows(150, dtype))
         sketch = case.sketch(n_jobs=1).fit(X)
@@ -382,20 +380,17 @@ class TestThreadsAndBatches:
             assert_same_bits(sketch.set_params(n_jobs=n_jobs).transform(X), Z)
         assert_same_bits(case.sketch(n_jobs=3).fit_transform(X), Z)
 
-    @each_case
-    @each_float
-    @each_container
+    @each_case_with(dtype=FLOATS, container=CONTAINERS)
     def test_size_of_batches(
         self, case: Case, dtype: Any, container: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         X = container(case.rows(150, dtype))
         Z = case.sketch().fit_transform(X)
-        monkeypatch.setattr(batches, "_BATCH_BYTES", 1)
-        assert batches.batch_rows(X, Z.shape[1], 1) < 150
+        monkeypatch.setattr(rows, "_BATCH_BYTES", 1)
+        assert rows.batch_rows(X, Z.shape[1], 1) < 150
         assert_same_bits(case.sketch().fit_transform(X), Z)
 
-    @each_case
-    @each_container
+    @each_case_with(container=CONTAINERS)
     def test_order_of_rows(self, case: Case, container: Any) -> None:
         X, order = case.rows(70), np.random.default_rng(0).permutation(70)
         sketch = case.fitted(70)
@@ -403,9 +398,7 @@ class TestThreadsAndBatches:
         assert_same_bits(sketch.transform(container(X[order])), Z[order])
 
     @pytest.mark.filterwarnings("ignore::powersketch.exceptions.RangeWarning")
-    @each_case
-    @each_float
-    @each_container
+    @each_case_with(dtype=FLOATS, container=CONTAINERS)
     def test_rows_know_nothing_of_their_neighbours(
         self, case: Case, dtype: Any, container: Any
     ) -> None:
@@ -433,9 +426,7 @@ class TestThreadsAndBatches:
 
 
 class TestMachines:
-    @each_case
-    @each_float
-    @each_container
+    @each_case_with(dtype=FLOATS, container=CONTAINERS)
     def test_instruction_sets(self, case: Case, dtype: Any, container: Any) -> None:
         X, chosen = container(case.rows(45, dtype)), _native.instruction_set()
         Z = case.sketch().fit_transform(X)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 from powersketch import PolynomialSketch
-from tests.feature_maps.maps import each_float, relative_error, uncentred
+from tests.feature_maps.cases import each_float, relative_error, uncentred
 
 CALLS: list[dict[str, Any]] = [
     {},

@@ -10,10 +10,13 @@ import scipy.sparse as sp
 
 from powersketch import PolynomialSketch
 from powersketch.sketches import BASE_SKETCHES
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
+    FLOATS,
+    NORM_PRESERVING,
     Case,
     assert_same_bits,
     each_case,
+    each_case_with,
     each_float,
     each_norm_preserving_case,
     squared_lengths,
@@ -26,9 +29,7 @@ TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}
 
 
 class TestFewRows:
-    @each_norm_preserving_case
-    @each_float
-    @pytest.mark.parametrize("count", [1, 2, 3, 15, 16, 17, 33])
+    @each_case_with(NORM_PRESERVING, dtype=FLOATS, count=[1, 2, 3, 15, 16, 17, 33])
     def test_diagonal_is_exact(self, case: Case, dtype: Any, count: int) -> None:
         X, sketch = case.rows(count, dtype), case.sketch()
         Z = sketch.fit_transform(X)
@@ -36,8 +37,7 @@ class TestFewRows:
         expected = case.expected_diagonal(sketch, X)
         np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
 
-    @each_case
-    @each_float
+    @each_case_with(dtype=FLOATS)
     def test_each_row_has_the_features_it_has_among_others(self, case: Case, dtype: Any) -> None:
         X, sketch = case.rows(20, dtype), case.fitted(20, dtype)
         alone = np.concatenate([sketch.transform(row[None]) for row in X])
@@ -105,8 +105,7 @@ class TestFewComponents:
 
 
 class TestPlainData:
-    @each_case
-    @each_float
+    @each_case_with(dtype=FLOATS)
     def test_zero_rows_become_what_the_kernel_says(self, case: Case, dtype: Any) -> None:
         """Zero if the kernel is zero there, else of the norm that it has there."""
         X = case.rows(12, dtype)
@@ -122,8 +121,7 @@ class TestPlainData:
             elif case.diagonal != "neither":
                 np.testing.assert_allclose(squared_lengths(Z), expected, rtol=TOLERANCE[dtype])
 
-    @each_case
-    @each_float
+    @each_case_with(dtype=FLOATS)
     def test_nothing_but_zeros(self, case: Case, dtype: Any) -> None:
         X, sketch = np.zeros((9, case.columns), dtype), case.sketch()
         Z = sketch.fit_transform(X)

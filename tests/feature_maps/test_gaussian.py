@@ -14,7 +14,7 @@ from sklearn.kernel_approximation import RBFSampler
 from powersketch import GaussianSketch
 from powersketch.exceptions import OutlierWarning
 from powersketch.kernels import Gaussian
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     digits,
     each_float,
     relative_error,

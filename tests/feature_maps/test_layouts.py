@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     CASES,
     FLOATS,
     Case,
     assert_same_bits,
     each_case,
+    each_case_with,
     each_float,
+    each_kind,
     unaligned,
     uncentred,
 )
@@ -84,9 +86,14 @@ def shared_and_refitted(case: Case, other: Any) -> tuple[Array, Array]:
 
 
 class TestDense:
-    @each_case
-    @each_float
+    @each_kind
     @each_layout
+    def test_same_bits_by_every_kind_of_map(
+        self, case: Case, layout: Callable[[Array], Array]
+    ) -> None:
+        self.test_same_bits(case, np.float32, layout)
+
+    @each_case_with(dtype=FLOATS, layout=list(LAYOUTS.values()))
     def test_same_bits(self, case: Case, dtype: Any, layout: Callable[[Array], Array]) -> None:
         Z, other = case.features(dtype=dtype), layout(case.rows(dtype=dtype))
         if layout is not read_only:
@@ -94,7 +101,7 @@ class TestDense:
         for features in shared_and_refitted(case, other):
             assert_same_bits(features, Z)
 
-    @each_case
+    @each_kind
     @each_float
     def test_memory_mapped_files(self, case: Case, dtype: Any, tmp_path: Path) -> None:
         X = case.rows(dtype=dtype)
@@ -103,7 +110,7 @@ class TestDense:
         for features in shared_and_refitted(case, mapped):
             assert_same_bits(np.asarray(features), case.features(dtype=dtype))
 
-    @each_case
+    @each_kind
     def test_input_is_not_changed(self, case: Case) -> None:
         X = case.rows()
         before = X.copy()
@@ -142,12 +149,12 @@ class TestOtherNumbers:
         assert Z.dtype == np.float64
         assert_same_bits(Z, case.sketch().fit_transform(X.astype(np.float64)))
 
-    @each_case
+    @each_kind
     def test_lists(self, case: Case) -> None:
         X = case.rows(5)
         assert_same_bits(case.sketch().fit_transform(X.tolist()), case.features(5))
 
-    @each_case
+    @each_kind
     @each_float
     def test_data_frames(self, case: Case, dtype: Any) -> None:
         X = case.rows(dtype=dtype)
@@ -225,9 +232,14 @@ each_sparse = pytest.mark.parametrize("make", SPARSE.values(), ids=SPARSE.keys()
 
 
 class TestSparse:
-    @each_case
-    @each_float
+    @each_kind
     @each_sparse
+    def test_equals_dense_by_every_kind_of_map(
+        self, case: Case, make: Callable[[Array], Any]
+    ) -> None:
+        self.test_equals_dense(case, np.float32, make)
+
+    @each_case_with(dtype=FLOATS, make=list(SPARSE.values()))
     def test_equals_dense(self, case: Case, dtype: Any, make: Callable[[Array], Any]) -> None:
         """To the bit, except where an SRHT sums the few entries of a sparse row directly."""
         X, Z = case.rows(dtype=dtype), case.features(dtype=dtype)
@@ -243,7 +255,7 @@ class TestSparse:
                 tolerance = 20 * np.finfo(dtype).eps * np.abs(Z).max()
                 np.testing.assert_allclose(features, Z, rtol=0, atol=tolerance)
 
-    @each_case
+    @each_kind
     def test_every_format_gives_the_same_bits(self, case: Case) -> None:
         X = case.rows()
         expected = case.sketch().fit_transform(sp.csr_array(X))
@@ -252,7 +264,7 @@ class TestSparse:
             if make is not stored_zeros or case.same_bits_sparse:
                 np.testing.assert_array_equal(case.sketch().fit_transform(make(X)), expected)
 
-    @each_case
+    @each_kind
     @pytest.mark.parametrize("make", [unsorted_indices, duplicate_entries, wide_indices])
     def test_input_is_not_changed(self, case: Case, make: Callable[[Array], Any]) -> None:
         A = make(case.rows())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from powersketch import NeuralTangentSketch
 from powersketch.kernels import NeuralTangent
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
     digits,
     each_float,
     relative_error,

@@ -13,7 +13,7 @@ from powersketch import GaussianSketch, PolynomialSketch
 from powersketch.exceptions import OutlierWarning
 from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.outliers import capped, central_row, outlying
-from tests.feature_maps.maps import ESTIMATORS, relative_error
+from tests.feature_maps.cases import ESTIMATORS, relative_error
 
 ROW = 3
 # By estimators, on rows of squared norm one: their kernels vary there.

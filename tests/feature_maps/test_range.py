@@ -16,7 +16,7 @@ from powersketch import (
     PolynomialSketch,
 )
 from powersketch.exceptions import RangeWarning
-from tests.feature_maps.maps import relative_error
+from tests.feature_maps.cases import relative_error
 
 WORSE = 1.5
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from powersketch import DotProductSketch, PolynomialSketch
 from powersketch.exceptions import OutlierWarning
-from tests.feature_maps.maps import (
+from tests.feature_maps.cases import (
+    FLOATS,
     HOMOGENEOUS,
     Case,
-    each_case,
+    each_case_with,
     each_float,
-    each_homogeneous_case,
     relative_error,
     squared_lengths,
     uncentred,
@@ -303,8 +303,7 @@ def refusal_of(case: Case, sketch: Any, X: NDArray[Any]) -> str:
 class TestEveryMap:
     """No map returns what is not finite, and none warns: rows are right or refused."""
 
-    @each_case
-    @each_float
+    @each_case_with(dtype=FLOATS)
     def test_other_scales_than_fit_has_seen(self, case: Case, dtype: Any) -> None:
         for exponent in FACTORS[dtype]:
             X = multiplied(case, exponent, dtype)
@@ -312,15 +311,13 @@ class TestEveryMap:
             assert not refusal or (exponent > 0 and REFUSAL.search(refusal))
 
     @pytest.mark.filterwarnings("ignore:.*gamma was set to")
-    @each_case
-    @each_float
+    @each_case_with(dtype=FLOATS)
     def test_any_scale(self, case: Case, dtype: Any) -> None:
         for exponent in (-20, 5, 19):
             refusal = refusal_of(case, case.sketch(), multiplied(case, exponent, dtype))
             assert not refusal or (exponent > 0 and REFUSAL.search(refusal))
 
-    @each_case
-    @each_float
+    @each_case_with(dtype=FLOATS)
     def test_smallest_numbers(self, case: Case, dtype: Any) -> None:
         """Entries with few digits in float32, and squared norms of zero in float64."""
         X = multiplied(case, -43 if dtype == np.float32 else -165, dtype)
@@ -328,8 +325,7 @@ class TestEveryMap:
         assert np.isfinite(case.fitted(dtype=dtype).transform(X)).all()
         assert np.isfinite(case.sketch().fit_transform(X)).all()
 
-    @each_homogeneous_case
-    @each_float
+    @each_case_with(HOMOGENEOUS, dtype=FLOATS)
     def test_scale_of_homogeneous_maps_is_exact(self, case: Case, dtype: Any) -> None:
         degree = case.homogeneity or 0
         for sign in (-1, 1):

@@ -11,7 +11,7 @@ import pytest
 from powersketch import GaussianSketch, LeverageNystroem, PolynomialSketch
 from powersketch.exceptions import InputError
 from powersketch.random_streams import RandomStreams
-from tests.feature_maps.maps import ESTIMATORS, uncentred
+from tests.feature_maps.cases import ESTIMATORS, uncentred
 
 X = uncentred(20, 30)
 LARGEST = 2**30

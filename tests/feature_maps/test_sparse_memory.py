@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 from powersketch import NeuralTangentSketch, PolynomialSketch
-from powersketch.feature_maps.batches import dense_parts
+from powersketch.feature_maps.rows import dense_parts
 from powersketch.kernels import ArcCosine
-from tests.feature_maps.maps import CASES, Case, assert_same_bits
+from tests.feature_maps.cases import CASES, Case, assert_same_bits
 
 ROWS, COLUMNS, STORED = 400, 50_000, 6
 DENSE = ROWS * COLUMNS * 8

@@ -19,6 +19,7 @@ from powersketch.feature_maps.base import FeatureMap
 
 X = np.random.default_rng(0).random((20, 5))
 BY_NEURONS = {
+    "power_method": "tree",
     "tail": "truncate",
     "tail_eps": 1e-2,
     "expansion": "none",
@@ -29,10 +30,13 @@ OF_POWERS = {"base_sketch": "osnap", "internal_components": 512}
 CASES: list[tuple[type[FeatureMap], dict[str, Any], dict[str, Any]]] = [
     (PolynomialSketch, {"method": "tensorsketch"}, OF_POWERS),
     (PolynomialSketch, {"method": "adaptive"}, OF_POWERS),
-    (PolynomialSketch, {"compression": "none"}, {"inner_components": 400}),
-    (GaussianSketch, {"method": "tensorsketch"}, OF_POWERS),
-    (GaussianSketch, {"method": "fourier"}, OF_POWERS | {"norm_preserving": False}),
-    (DotProductSketch, {"method": "tensorsketch"}, OF_POWERS),
+    (GaussianSketch, {"power_method": "tensorsketch"}, OF_POWERS),
+    (
+        GaussianSketch,
+        {"method": "fourier"},
+        OF_POWERS | {"norm_preserving": False, "power_method": "tree"},
+    ),
+    (DotProductSketch, {"power_method": "tensorsketch"}, OF_POWERS),
     (DotProductSketch, {"tail": "fit"}, {"tail_eps": 1e-2}),
     (ArcCosineSketch, {"method": "random"}, BY_NEURONS | {"base_sketch": "osnap"}),
     (ArcCosineSketch, {"tail": "fit"}, {"tail_eps": 1e-2}),

@@ -12,7 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tests.feature_maps.maps import unaligned
+from tests.feature_maps.cases import unaligned
 from tests.feature_maps.test_layouts import LAYOUTS, SPARSE
 
 Array = NDArray[Any]

@@ -23,7 +23,7 @@ from powersketch import (
 from powersketch.kernels import Gaussian, Kernel, Polynomial
 from powersketch.nystroem import LANDMARKS as LANDMARK_DRAWS
 from powersketch.powers import POWER_METHODS
-from tests.feature_maps.maps import CASES, ESTIMATORS, Case
+from tests.feature_maps.cases import CASES, ESTIMATORS, Case
 from tests.kernels.kernel_cases import KERNELS
 
 Array = NDArray[Any]
@@ -163,16 +163,25 @@ def _with_each_method() -> list[Case]:
     """Return every feature map with its defaults and every method."""
     return [
         Case(
-            f"{estimator.__name__}(method={method!r})",
+            f"{estimator.__name__}({', '.join(f'{k}={v!r}' for k, v in method.items())})",
             40,
-            {"method": method, "n_components": 64},
+            {**method, "n_components": 64},
             estimator=estimator,
             same_bits_sparse=False,
-            diagonal=_diagonal(estimator, method),
+            diagonal=_diagonal(estimator, method["method"]),
         )
         for estimator in ESTIMATORS
-        for method in (*POWER_METHODS, *OWN_METHODS.get(estimator, ()))
+        for method in _methods(estimator)
     ]
+
+
+def _methods(estimator: type) -> list[dict[str, str]]:
+    """Return all ways to approximate the kernel, and all to sketch powers."""
+    named = [{"method": name} for name in OWN_METHODS.get(estimator, ())]
+    if estimator is PolynomialSketch:
+        return [*({"method": name} for name in POWER_METHODS), *named]
+    powers = ["squaring", *(name for name in POWER_METHODS if name != "power")]
+    return [*({"method": "power", "power_method": name} for name in powers), *named]
 
 
 def _diagonal(estimator: type, method: str) -> str:

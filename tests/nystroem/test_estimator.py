@@ -21,7 +21,7 @@ from powersketch import LeverageNystroem
 from powersketch.exceptions import OutlierWarning, RangeWarning
 from powersketch.kernels import Gaussian, Kernel, NeuralTangent, Polynomial
 from powersketch.nystroem import LANDMARKS
-from tests.feature_maps.maps import assert_same_bits, digits, relative_error, uncentred
+from tests.feature_maps.cases import assert_same_bits, digits, relative_error, uncentred
 from tests.kernels.kernel_cases import KERNELS, SPARSE_FORMATS
 
 Float64 = NDArray[np.float64]

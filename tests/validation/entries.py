@@ -22,7 +22,7 @@ from powersketch import (
 )
 from powersketch.kernels import Gaussian, Polynomial
 from powersketch.linalg import KernelOperator
-from tests.feature_maps.maps import ESTIMATORS
+from tests.feature_maps.cases import ESTIMATORS
 from tests.kernels.kernel_cases import KERNELS
 from tests.validation.corruptions import ROWS, sound_rows
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.feature_maps import FeatureMap
-from powersketch.kernel_systems import map_for
+from powersketch.feature_maps import FeatureMap, map_for
 from powersketch.kernels import (
     ArcCosine,
     DotProduct,
@@ -74,6 +73,23 @@ def _sketch(**changes: Any) -> Callable[[Kernel, int, int, int | None], FeatureM
     return build
 
 
+def _powers_by(method: str, **changes: Any) -> Callable[[Kernel, int, int, int | None], FeatureMap]:
+    """Return how a sketch is made that takes powers by a method; two parameters may name it."""
+    name = "squaring" if method == "power" else method
+    others = _sketch(method="power", power_method=name, **changes)
+    polynomial = _sketch(method=method, **changes)
+
+    def build(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> FeatureMap:
+        chosen = polynomial if isinstance(kernel, Polynomial) else others
+        return chosen(kernel, size, seed, n_jobs)
+
+    return build
+
+
+def _compressed(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> FeatureMap:
+    return _sketch(compress_from=4 * size)(kernel, size, seed, n_jobs)
+
+
 def _nystroem(landmarks: str) -> Callable[[Kernel, int, int, int | None], LeverageNystroem]:
     def build(kernel: Kernel, size: int, seed: int, n_jobs: int | None) -> LeverageNystroem:
         return LeverageNystroem(
@@ -122,13 +138,13 @@ def _power_methods() -> list[Method]:
     """Return every oblivious way to sketch powers, as it is meant to be used and literally."""
     methods = []
     for name in POWER_METHODS:
-        text, own = _POWERS.get(name, name), {"method": name}
-        literal = {**own, "norm_preserving": False, "expansion": "none"}
+        text = _POWERS.get(name, name)
+        literal = {"norm_preserving": False, "expansion": "none"}
         for suffix, changes, remark in (
-            ("", own, "exact norms, expansion around the mean where it helps"),
+            ("", {}, "exact norms, expansion around the mean where it helps"),
             ("-literal", literal, "linear in every power: no exact norms, no expansion"),
         ):
-            build = _sketch(**changes)
+            build = _powers_by(name, **changes)
             description = f"{text}; {remark}"
             methods.append(
                 Method(name + suffix, "oblivious", description, _SKETCHED, _UNKNOWN_KERNEL, build)
@@ -172,10 +188,10 @@ _FURTHER_SKETCHES = [
     Method(
         "power-compressed",
         "data-dependent",
-        "the main directions of a sketch eight times as large",
+        "the main directions of a sketch four times as large",
         (Polynomial,),
         _POLYNOMIAL_ONLY,
-        _sketch(method="power", compression="principal"),
+        _compressed,
     ),
     Method(
         "adaptive",

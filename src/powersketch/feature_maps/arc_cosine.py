@@ -2,19 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from powersketch.arrays import Rows
-from powersketch.feature_maps.neural_base import NeuralFeatureMap
-from powersketch.feature_maps.neural_maps import arc_cosine_map, random_arc_cosine
-from powersketch.feature_maps.row_maps import RowMap
-from powersketch.feature_maps.scale_free import ScaleFreeMap
-from powersketch.kernels import ArcCosine
+from powersketch.docstrings import documented
+from powersketch.feature_maps.dot_product import SeriesFeatureMap
+from powersketch.feature_maps.expansions.finite_series import FiniteSeries
+from powersketch.feature_maps.expansions.polynomial import AugmentedRows
+from powersketch.feature_maps.expansions.series import PowerSum
+from powersketch.feature_maps.maps import RowMap, SketchOptions
+from powersketch.feature_maps.maps.composed import ComposedMap, ScaleFreeMap, SizedMap
+from powersketch.feature_maps.maps.random_features import RandomActivations
+from powersketch.kernels import ArcCosine, Kernel
 from powersketch.random_streams import RandomStreams
 
+PLAIN_ROWS = AugmentedRows(1.0, 0.0)
+_UNUSED_BY_NEURONS = (
+    "power_method",
+    "tail",
+    "tail_eps",
+    "expansion",
+    "norm_preserving",
+    "internal_components",
+)
 
+
+class NeuralFeatureMap(SeriesFeatureMap):
+    """A feature map of a neural kernel: by a series of the cosine, or by random neurons."""
+
+    _methods: ClassVar[tuple[str, ...]] = ("power", "random")
+
+    def _unused_options(self) -> dict[str, str]:
+        if self.method != "random":
+            return super()._unused_options()
+        why = "with method='random', which takes the activations of neurons"
+        return dict.fromkeys(_UNUSED_BY_NEURONS, why)
+
+    def _arc_cosine_map(
+        self,
+        streams: RandomStreams,
+        X: Rows,
+        size: int,
+        exact: ArcCosine,
+        options: SketchOptions,
+    ) -> tuple[RowMap, FiniteSeries]:
+        """Return features of the arc-cosine kernel by its series."""
+        finite = self._finite_series(exact.power_series(), X.shape[0], streams)
+        kernel = PowerSum(PLAIN_ROWS, finite, homogeneity=exact.order**exact.depth)
+        return self._series_map(streams, X, size, kernel, exact, options), finite
+
+
+@documented
 class ArcCosineSketch(NeuralFeatureMap):
     """Features Z with Z Zᵀ ≈ K for the arc-cosine kernel of order 0, 1 or 2 and any depth.
 
@@ -28,62 +68,26 @@ class ArcCosineSketch(NeuralFeatureMap):
         Order of the kernel: step functions, rectified linear units, or their squares.
     depth : int, default=1
         Number of layers, at least 1.
-    n_components : int or "auto", default=100
-        Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"power", "tree", "tensorsketch", "ctr", "random"}, default="power"
-        "power" sketches the powers of the series by repeated squaring; "tree",
-        "tensorsketch" and "ctr" sketch them as in :class:`PolynomialSketch`; "random" takes the
-        activations of random neurons.
-    tail : {"fit", "truncate", "sample"}, default="fit"
-        How the series is made finite: "fit" as described above; "truncate" and "sample" take the
-        coefficients of the Taylor series, as in :class:`DotProductSketch`.
-    tail_eps : float, default=1e-3
-        The accuracy asked of the series by "truncate" and "sample".
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
-        T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
-        and "osnap" if it sees sparse ones.
-    expansion : {"auto", "mean", "none"}, default="auto"
-        "mean" expands the kernel around the mean direction of the rows given to `fit`, "none" does
-        not, and "auto" measures both on a sample of the rows and keeps the better.
-    norm_preserving : bool, default=True
-        Whether every power is rescaled to its exact norm. False gives the paper's linear sketch.
-    internal_components : int or None, default=None
-        Length of intermediate powers, rounded up to a power of two; None takes the first power of
-        two not below `n_components`.
-    eps : float or None, default=None
-        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
-    random_state : int, RandomState instance or None, default=None
-        An int gives the same bits on every machine, for every number of threads and every split of
-        the rows into batches.
-    n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors.
-    verbose : int, default=0
-        Whether long transforms report their progress on standard error.
+    %(n_components)s
+    method : {"power", "random"}, default="power"
+        "power" sketches the powers of the series; "random" takes the activations of random neurons.
+    %(power_method)s
+    %(fitted_tail)s
+    %(tail_eps)s
+    %(base_sketch)s
+    %(expansion)s
+    %(map_options)s
 
     Attributes
     ----------
     kernel_ : powersketch.kernels.ArcCosine
         The exact kernel that the features approximate.
-    degrees_, coefficients_ : tuple of int, ndarray
-        The finite series in use on rows of norm one; None for random features.
-    tail_mass_ : float
-        What that series lacks on the diagonal for a row of norm one; None for random features.
-    series_error_bound_ : float
-        For rows of norm one, no entry of the kernel of the finite series is further than this
-        from the exact one; None for random features.
+    %(series_attributes)s
+    method_ : {"power", "random"}
+        How the kernel is approximated.
     expansion_ : {"mean", "none", "random"}
         What was chosen.
-    seed_ : int
-        The seed that all random numbers come from.
-    n_components_ : int
-        Number of features.
-    certificate_ : powersketch.accuracy.Certificate
-        What was measured at this number of features; only where it was chosen for `eps`.
-    n_features_in_ : int
-        Number of columns seen by `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the columns seen by `fit`, if they had string names.
+    %(map_attributes)s
 
     Examples
     --------
@@ -99,6 +103,9 @@ class ArcCosineSketch(NeuralFeatureMap):
     True
     """
 
+    kernel_class: ClassVar[type[Kernel]] = ArcCosine
+    _stream_name: ClassVar[str] = "arc_cosine"
+
     def __init__(
         self,
         order: int = 1,
@@ -106,12 +113,14 @@ class ArcCosineSketch(NeuralFeatureMap):
         *,
         n_components: int | str = 100,
         method: str = "power",
+        power_method: str = "squaring",
         tail: str = "fit",
         tail_eps: float = 1e-3,
         base_sketch: str = "auto",
         expansion: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        compress_from: int | None = None,
         eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -121,20 +130,18 @@ class ArcCosineSketch(NeuralFeatureMap):
         self.depth = depth
         self.n_components = n_components
         self.method = method
+        self.power_method = power_method
         self.tail = tail
         self.tail_eps = tail_eps
         self.base_sketch = base_sketch
         self.expansion = expansion
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.compress_from = compress_from
         self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _check_kernel_parameters(self) -> None:
-        ArcCosine(self.order, self.depth)
-        self._check_series_parameters()
 
     def _unused_options(self) -> dict[str, str]:
         unused = super()._unused_options()
@@ -142,13 +149,28 @@ class ArcCosineSketch(NeuralFeatureMap):
             unused["base_sketch"] = unused["tail"]
         return unused
 
-    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[ArcCosine, RowMap, dict[str, Any]]:
-        exact, streams = ArcCosine(self.order, self.depth), RandomStreams(seed, "arc_cosine")
-        finite, row_map = None, None
+    def _draw(
+        self, kernel: ArcCosine, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
+        streams, finite = RandomStreams(seed, self._stream_name), None
+        row_map: RowMap
         if self.method == "random":
-            row_map = random_arc_cosine(streams, X.shape[1], size, exact)
+            row_map = _random_map(streams, X.shape[1], size, kernel)
         else:
-            row_map, finite = arc_cosine_map(streams, X, size, exact, self._series_options(X, size))
-        if exact.order == 0:
+            options = self._sketch_options(X, size)
+            row_map, finite = self._arc_cosine_map(streams, X, size, kernel, options)
+        if kernel.order == 0:
             row_map = ScaleFreeMap(row_map)
-        return exact, row_map, self._attributes(row_map, finite)
+        return row_map, self._attributes(row_map, finite)
+
+
+def _random_map(streams: RandomStreams, columns: int, size: int, exact: ArcCosine) -> RowMap:
+    """Return activations of random neurons, layer after layer."""
+    maps: list[SizedMap] = []
+    for layer in range(exact.depth):
+        activations = RandomActivations.draw(
+            streams.child(f"layer/{layer}"), PLAIN_ROWS, exact.order, columns, size
+        )
+        maps.append(SizedMap(activations, size))
+        columns = size
+    return ComposedMap(tuple(maps))

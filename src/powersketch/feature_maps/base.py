@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.arrays import Real, Rows, is_sparse, padded_length
+from powersketch.arrays import Real, Rows, padded_length
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, thread_count
-from powersketch.feature_maps.automatic_size import DrawnMap, checked_size
-from powersketch.feature_maps.batches import transform_rows
-from powersketch.feature_maps.outliers import without_outliers
-from powersketch.feature_maps.range_checks import check_range
-from powersketch.feature_maps.row_maps import RowMap
+from powersketch.feature_maps.maps import RowMap, SketchOptions, write_batches
+from powersketch.feature_maps.maps.composed import ROWS_PER_DIRECTION, CompressedMap
+from powersketch.feature_maps.outliers import absurd_rows, without_rows
+from powersketch.feature_maps.pilot import PILOT_ROWS, Pilot, check_range
 from powersketch.kernels import Kernel
 from powersketch.parameters import (
+    checked_fraction,
     checked_integer,
     checked_truth,
     checked_verbose,
@@ -28,28 +31,35 @@ from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.routines import LARGEST_LENGTH
 from powersketch.sketches import BASE_SKETCHES
-from powersketch.validation import REAL_ROWS, checked_rows, sound_array
+from powersketch.validation import REAL_ROWS, checked_rows, sound_array, without_duplicates
 
 if TYPE_CHECKING:
     from powersketch.accuracy import Certificate
 
+POWER_NAMES = ("squaring", *(name for name in POWER_METHODS if name != "power"))
 # In shorter vectors, all products that a few features take can vanish.
 _SHORTEST_INTERNAL = 16
 # T for sparse rows, where it is another one than OSNAP. A product of many factors is zero as soon
 # as one of them is: there, sums that may cancel do not serve.
 _SPARSE_SKETCHES = {"ctr": "countsketch"}
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Draws a row map in `fit` and applies it in `transform`; subclasses say which.
 
-    A subclass stores its parameters in `__init__`, checks its own in `_check_kernel_parameters`,
-    and returns from `_prepare` the exact kernel, the row map of a given size and further fitted
-    attributes.
+    A subclass stores its parameters in `__init__`, checks its own in `_check_parameters`, and
+    returns from `_draw` the exact kernel, the row map of a given size and further fitted
+    attributes. The parameters of its `kernel_class` are parameters of the map, too.
     """
 
+    kernel_class: ClassVar[type[Kernel]]
     # What a user can choose where rows differ from those given to fit.
     _safe_option: ClassVar[str] = "expansion='none', which does not look at the data"
+    # The path of all random streams of this map.
+    _stream_name: ClassVar[str]
+    # The parameter that says how powers are sketched.
+    _powers_option: ClassVar[str] = "power_method"
 
     n_components: int | str
     eps: float | None
@@ -57,6 +67,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     base_sketch: str
     norm_preserving: bool
     internal_components: int | None
+    compress_from: int | None
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
     verbose: int
@@ -84,17 +95,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             The fitted map.
         """
         del y
-        self._check_shared_parameters()
-        self._check_kernel_parameters()
+        kernel = self._exact_kernel()
+        self._check_parameters()
         refuse_unused(self, self._unused_options())
-        given = X
-        X = _without_duplicates(checked_rows(X, estimator=self))
-        ordinary = without_outliers(X)
-        seed = seed_from(self.random_state)
-        size, certificate = self._chosen_size(X, ordinary, seed)
-        kernel, row_map, attributes = self._prepare(ordinary, seed, size)
+        rows = checked_rows(X, estimator=self)
+        ordinary = without_rows(rows, absurd_rows(rows))
+        kernel, seed = self._resolved(kernel, ordinary), seed_from(self.random_state)
+        size, certificate = self._chosen_size(kernel, rows, ordinary, seed)
+        row_map, attributes = self._draw_compressed(kernel, ordinary, seed, size)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
-        validate_data(self, given, skip_check_array=True)
+        validate_data(self, X, skip_check_array=True)
         self.seed_, self.kernel_, self._row_map = seed, kernel, row_map
         self.n_components_ = size
         for name, value in attributes.items():
@@ -123,20 +133,56 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Z : ndarray of shape (n_samples, n_components)
             float32 for float32 rows, else float64.
         """
+        X = self._rows_to_transform(X)
+        return self._write(X, np.empty((X.shape[0], self.n_components_), dtype=X.dtype))
+
+    def transform_into(self, X: Any, out: Real) -> Real:
+        """Write the features of every row into an array of one's own, and return it.
+
+        Memory that is used again need not be fetched from the system anew, which for large outputs
+        takes as long as the features themselves.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Rows are samples.
+        out : ndarray of shape (n_samples, n_components)
+            Contiguous, and float32 for float32 rows, else float64.
+
+        Returns
+        -------
+        out : ndarray
+            The array that was given. A RangeWarning says the same as that of `transform`.
+        """
+        X = self._rows_to_transform(X)
+        _check_output(out, (X.shape[0], self.n_components_), X.dtype)
+        return self._write(X, out)
+
+    def _rows_to_transform(self, X: Any) -> Rows:
+        """Return the rows as the row map takes them, or say what is wrong with them."""
         check_is_fitted(self)
-        threads = thread_count(self.n_jobs)
-        # Whether all entries are finite, the norms of the rows will tell.
         X = sound_array("X", X)
+        # Of such arrays there is nothing to check; whether all entries are finite, the norms of the
+        # rows will tell.
+        if (
+            type(X) is np.ndarray
+            and X.dtype in _FLOATS
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and len(X) > 0
+            and not hasattr(self, "feature_names_in_")
+        ):
+            return X
         X = validate_data(self, X, **REAL_ROWS, reset=False, ensure_all_finite=False)
-        X = _without_duplicates(X)
+        return without_duplicates(X)
+
+    def _write(self, X: Rows, out: Real) -> Real:
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
-        Z, strangeness = transform_rows(
-            self._row_map, X, self.n_components_, threads=threads, progress=progress
-        )
+        strangeness = write_batches(self._row_map, X, out, thread_count(self.n_jobs), progress)
         if strangeness.any():
             safe_map = getattr(self._row_map, "safe", None)
-            check_range(X, Z, strangeness, self.kernel_, safe_map, self._safe_option)
-        return Z
+            check_range(X, out, strangeness, self.kernel_, safe_map, self._safe_option)
+        return out
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -148,18 +194,32 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _check_kernel_parameters(self) -> None:
+    def _check_parameters(self) -> None:
         """Refuse bad parameters before any data is touched."""
-        raise NotImplementedError
+        size = checked_size(self.n_components, self.eps)
+        one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
+        checked_truth("norm_preserving", self.norm_preserving)
+        internal, smallest = self.internal_components, self._smallest_size()
+        _internal_length(internal, smallest if size is None else size)
+        if self.compress_from is not None:
+            _check_compression(self.compress_from, size, internal)
+        thread_count(self.n_jobs)
+        checked_verbose(self.verbose)
+
+    def _exact_kernel(self) -> Any:
+        """Return the kernel with the map's parameters, its gamma still to be resolved."""
+        names = kernel_parameters(type(self))
+        return self.kernel_class(**{name: getattr(self, name) for name in names})
 
     def _unused_options(self) -> dict[str, str]:
         """Return the options that the chosen method has no use for, and why, for each."""
-        if self.method == "ctr" and self.base_sketch not in ("countsketch", "osnap"):
-            why = "with method='ctr', unless base_sketch is 'countsketch' or 'osnap'"
+        powers = f"{self._powers_option}={self._powers_by!r}"
+        if self._powers_by == "ctr" and self.base_sketch not in ("countsketch", "osnap"):
+            why = f"with {powers}, unless base_sketch is 'countsketch' or 'osnap'"
             return {"internal_components": why}
-        if self.method != "tensorsketch":
+        if self._powers_by != "tensorsketch":
             return {}
-        why = "with method='tensorsketch', which has its own hashes and no intermediate powers"
+        why = f"with {powers}, which has its own hashes and no intermediate powers"
         return dict.fromkeys(("base_sketch", "internal_components"), why)
 
     def _smallest_size(self) -> int:
@@ -173,19 +233,35 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         largest = int(internal) if isinstance(internal, numbers.Integral) else LARGEST_LENGTH
         return self._smallest_size(), largest
 
-    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Kernel, RowMap, dict[str, Any]]:
-        """Return the exact kernel, the row map, and further fitted attributes by name."""
+    def _resolved(self, kernel: Any, X: Rows) -> Any:
+        """Return the kernel with numbers for what depends on the data."""
+        return kernel.resolve(X)
+
+    def _draw(self, kernel: Any, X: Rows, seed: int, size: int) -> tuple[RowMap, dict[str, Any]]:
+        """Return a row map of the exact kernel, and fitted attributes by name."""
         raise NotImplementedError
 
-    def _check_shared_parameters(self) -> None:
-        size = checked_size(self.n_components, self.eps)
-        one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
-        checked_truth("norm_preserving", self.norm_preserving)
-        _internal_length(self.internal_components, self._smallest_size() if size is None else size)
-        thread_count(self.n_jobs)
-        checked_verbose(self.verbose)
+    def _is_exact(self, columns: int, size: int) -> bool:
+        """Tell whether a map of this size has no error, so that nothing is to be compressed."""
+        del columns, size
+        return False
 
-    def _chosen_size(self, X: Rows, ordinary: Rows, seed: int) -> tuple[int, Certificate | None]:
+    def _draw_compressed(
+        self, kernel: Any, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
+        """Draw the map; if asked for, a larger one of which main directions are kept."""
+        if self.compress_from is None or self._is_exact(X.shape[1], size):
+            return self._draw(kernel, X, seed, size)
+        inner, attributes = self._draw(kernel, X, seed, self.compress_from)
+        streams = RandomStreams(seed, f"{self._stream_name}/principal")
+        pilot = Pilot.of(X, streams, max(ROWS_PER_DIRECTION * size, PILOT_ROWS))
+        threads = thread_count(self.n_jobs)
+        row_map = CompressedMap.principal(inner, self.compress_from, pilot, size, threads)
+        return row_map, attributes
+
+    def _chosen_size(
+        self, kernel: Any, X: Rows, ordinary: Rows, seed: int
+    ) -> tuple[int, Certificate | None]:
         """Return the number of components, and a certificate if it was measured: on all rows."""
         if self.n_components != "auto":
             return int(self.n_components), None
@@ -195,7 +271,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         threads = thread_count(self.n_jobs)
 
         def draw(size: int) -> DrawnMap:
-            kernel, row_map, _ = self._prepare(ordinary, seed, size)
+            row_map, _ = self._draw(kernel, ordinary, seed, size)
             return DrawnMap(kernel, row_map, size, threads)
 
         return grown_size(
@@ -207,27 +283,79 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             n_jobs=self.n_jobs,
         )
 
-    def _sketch_options(self, X: Rows, size: int) -> dict[str, Any]:
-        """Return how the row maps of this estimator are to be drawn."""
-        base_sketch = self.base_sketch
-        # Other names tell how a whole kernel is approximated, not how a power is sketched.
-        method = self.method if self.method in POWER_METHODS else "power"
+    @property
+    def _powers_by(self) -> str:
+        """How powers are sketched; other names tell how a whole kernel is approximated."""
+        name: str = getattr(self, self._powers_option)
+        return name if name in POWER_METHODS else "power"
+
+    def _sketch_options(self, X: Rows, size: int) -> SketchOptions:
+        """Return how the powers of this map are to be sketched."""
+        base_sketch, method = self.base_sketch, self._powers_by
         if base_sketch == "auto":
-            base_sketch = "srht" if not is_sparse(X) else _SPARSE_SKETCHES.get(method, "osnap")
-        return {
-            "method": method,
-            "internal": _internal_length(self.internal_components, size),
-            "base_sketch": base_sketch,
-            "preserve_norms": bool(self.norm_preserving),
-        }
+            dense = isinstance(X, np.ndarray)
+            base_sketch = "srht" if dense else _SPARSE_SKETCHES.get(method, "osnap")
+        internal = _internal_length(self.internal_components, size)
+        return SketchOptions(method, internal, base_sketch, bool(self.norm_preserving))
 
 
-def _without_duplicates(X: Rows) -> Rows:
-    """Return sparse rows whose every entry is stored once: norms are sums over the entries."""
-    if is_sparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+@dataclass(frozen=True, eq=False)
+class DrawnMap:
+    """A row map of one size, and the kernel that it approximates, to be measured."""
+
+    kernel_: Kernel
+    row_map: RowMap
+    size: int
+    threads: int
+
+    def transform(self, X: Rows) -> Real:
+        """Return the features of every row."""
+        out = np.empty((X.shape[0], self.size), dtype=X.dtype)
+        write_batches(self.row_map, X, out, self.threads)
+        return out
+
+
+def kernel_parameters(sketch: type[FeatureMap]) -> tuple[str, ...]:
+    """Return the names of the parameters of a feature map that belong to its kernel."""
+    return tuple(inspect.signature(sketch.kernel_class).parameters)
+
+
+def checked_size(n_components: Any, eps: Any) -> int | None:
+    """Return the number of components, None for "auto", or say what is wrong with the pair."""
+    if isinstance(n_components, str) and n_components == "auto":
+        if eps is None:
+            raise InputError(
+                "n_components='auto' needs the relative error to keep, a number between 0 and 1: "
+                "pass for instance eps=0.05, or give n_components as an integer."
+            )
+        checked_fraction("eps", eps, remedy="0.05 keeps Z Zᵀ within 5 % of K")
+        return None
+    remedy = "100 is the default, and 'auto' together with eps chooses it"
+    size = checked_integer("n_components", n_components, 1, remedy=remedy)
+    if size > LARGEST_LENGTH:
+        checked_integer("n_components", size, 1, LARGEST_LENGTH, remedy=remedy)
+    if eps is not None:
+        raise InputError(
+            f"eps={eps!r} has no meaning with n_components={size}; "
+            "pass n_components='auto' to have the number chosen for eps, or leave eps out."
+        )
+    return size
+
+
+def _check_compression(compress_from: Any, size: int | None, internal: int | None) -> None:
+    """Refuse numbers of features before the compression that are too small or have no meaning."""
+    if size is None:
+        raise InputError(
+            f"compress_from={compress_from!r} needs n_components as an integer, not 'auto': pass a "
+            "number, or compress_from=None to have it chosen for eps."
+        )
+    remedy = f"it may not be smaller than n_components={size}, None does not compress"
+    inner = checked_integer("compress_from", compress_from, size, LARGEST_LENGTH, remedy=remedy)
+    if internal is not None and internal < inner:
+        raise InputError(
+            f"internal_components={internal} is smaller than compress_from={inner}; choose at "
+            f"least {inner}, or None for the default."
+        )
 
 
 def _internal_length(internal_components: Any, n_components: int) -> int:
@@ -242,3 +370,17 @@ def _internal_length(internal_components: Any, n_components: int) -> int:
         remedy=f"it may not be smaller than n_components={n_components}, None is the default",
     )
     return padded_length(internal)
+
+
+def _check_output(out: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    """Refuse arrays that features cannot be written into."""
+    if not isinstance(out, np.ndarray):
+        raise InputTypeError(
+            f"out is a {type(out).__name__}; allowed is a NumPy array: pass "
+            f"numpy.empty({shape}, dtype='{dtype}')."
+        )
+    if out.shape != shape or out.dtype != dtype or not (out.flags.carray and out.flags.writeable):
+        raise InputError(
+            f"out has shape {out.shape} and dtype {out.dtype}; it must be contiguous, writeable, "
+            f"of shape {shape} and dtype {dtype}: pass numpy.empty({shape}, dtype='{dtype}')."
+        )

@@ -4,32 +4,121 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.arrays import Rows
+from powersketch.arrays import Real, Rows
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError, warn_user
-from powersketch.feature_maps.augmented_rows import AugmentedRows
-from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.batches import largest_squared_norm
-from powersketch.feature_maps.finite_series import FiniteSeries
-from powersketch.feature_maps.row_checks import check_norms
-from powersketch.feature_maps.row_maps import RowMap
-from powersketch.feature_maps.series_choice import EXPANSIONS, series_map
-from powersketch.feature_maps.series_expansion import SeriesKernel
-from powersketch.feature_maps.series_tails import check_tail, finite_series_of, unused_tail_options
-from powersketch.kernels import DotProduct, resolved_gamma
+from powersketch.feature_maps.base import POWER_NAMES, FeatureMap
+from powersketch.feature_maps.expansions.finite_series import (
+    TAILS,
+    FiniteSeries,
+    finite_series_of,
+)
+from powersketch.feature_maps.expansions.polynomial import AugmentedRows
+from powersketch.feature_maps.expansions.series import (
+    MeanSeriesExpansion,
+    PowerSum,
+    SeriesExpansion,
+)
+from powersketch.feature_maps.maps import RowMap, SketchOptions
+from powersketch.feature_maps.maps.composed import rows_near_one
+from powersketch.feature_maps.maps.stacked import StackedMap
+from powersketch.feature_maps.pilot import Pilot
+from powersketch.feature_maps.rows import check_norms, largest_squared_norm
+from powersketch.kernels import DotProduct, Kernel, resolved_gamma
 from powersketch.kernels.series import CoefficientSeries, PowerSeries
-from powersketch.parameters import one_of
-from powersketch.powers import POWER_METHODS
+from powersketch.parameters import checked_positive, one_of
 from powersketch.random_streams import RandomStreams
 
+_EXPANSIONS = ("auto", "mean", "none")
 _SMALLEST_RADIUS = 2.0**-1000  # shorter rows are zero for every kernel
 
 
-class DotProductSketch(FeatureMap):
+class SeriesFeatureMap(FeatureMap):
+    """A feature map of a kernel that is a power series, perhaps only on rows of norm one."""
+
+    _methods: ClassVar[tuple[str, ...]] = ("power",)
+
+    power_method: str
+    expansion: str
+    tail: str
+    tail_eps: float
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of("method", self.method, self._methods)
+        one_of("power_method", self.power_method, POWER_NAMES)
+        one_of("expansion", self.expansion, _EXPANSIONS)
+        one_of("tail", self.tail, TAILS)
+        checked_positive("tail_eps", self.tail_eps, remedy="1e-3 is the default")
+
+    def _unused_options(self) -> dict[str, str]:
+        unused = super()._unused_options()
+        if self.tail == "fit":
+            unused["tail_eps"] = "with tail='fit', which is as accurate as it can be"
+        return unused
+
+    def _finite_series(
+        self, series: PowerSeries, rows: int, streams: RandomStreams, radius: float = 1.0
+    ) -> FiniteSeries:
+        """Return the series on [−radius, radius] as a finite one."""
+        high_degrees, eps = bool(self.norm_preserving), float(self.tail_eps)
+        return finite_series_of(
+            series, radius, self.tail, eps, rows, streams, high_degrees=high_degrees
+        )
+
+    def _series_map(
+        self,
+        streams: RandomStreams,
+        X: Rows,
+        size: int,
+        kernel: PowerSum,
+        exact: Callable[[Rows], Real],
+        options: SketchOptions,
+    ) -> StackedMap:
+        """Draw the features of a series; "auto" measures both expansions on the exact kernel."""
+        pilot = Pilot.of(X, streams)
+        if kernel.homogeneity == 0:
+            pilot = Pilot(rows_near_one(pilot.rows))
+        expansion = SeriesExpansion(kernel, X.shape[1])
+        direct = StackedMap.draw(streams.child("none"), expansion, pilot, size, options)
+        if self.expansion == "none" or (self.expansion == "auto" and not options.preserve_norms):
+            return direct
+        around_mean = MeanSeriesExpansion.of_pilot(kernel, pilot.rows, size)
+        if around_mean is None or around_mean.constants + 2 > size:
+            return direct
+        mean = StackedMap.draw(streams.child("mean"), around_mean, pilot, size, options)
+        mean = mean.with_safe(direct if options.preserve_norms else None)
+        return mean if self.expansion == "mean" else pilot.best_map([direct, mean], size, exact)
+
+    def _attributes(self, row_map: RowMap, finite: FiniteSeries | None) -> dict[str, Any]:
+        """Return the fitted attributes; there is no series where there are layers or neurons."""
+        attributes = dict.fromkeys(
+            ("degrees_", "coefficients_", "tail_mass_", "series_error_bound_"), None
+        )
+        if finite is not None:
+            attributes = _series_attributes(finite)
+        return {"method_": self.method, "expansion_": row_map.name, **attributes}
+
+
+def _series_attributes(finite: FiniteSeries) -> dict[str, Any]:
+    """Return what a fitted sketch tells about the series in use."""
+    at_radius = CoefficientSeries(finite.dense_terms())
+    coefficients = at_radius.terms(finite.degrees[-1], 1.0 / finite.radius)
+    return {
+        "degrees_": finite.degrees,
+        "coefficients_": coefficients[list(finite.degrees)],
+        "tail_mass_": finite.missing,
+        "series_error_bound_": finite.error_bound,
+    }
+
+
+@documented
+class DotProductSketch(SeriesFeatureMap):
     """Features Z with Z Zᵀ ≈ K for κ(gamma ⟨x, y⟩) = Σ_l C_l (gamma ⟨x, y⟩)^l, all C_l ≥ 0.
 
     Every degree is a block of features: degree 0 and the strongest coordinates of degree 1 are
@@ -43,21 +132,16 @@ class DotProductSketch(FeatureMap):
         C_0, C_1, …; or the name of a series ("exp", "cosh", "sinh", "inverse", "inverse_sqrt",
         "log", "arcsin"); or a function t ↦ κ(t) that takes complex NumPy arrays and is analytic in
         the disk that the data needs.
-    gamma : float, "scale" or None, default=None
-        Positive factor of the inner product; "scale" is 1 / (n_features · variance of X). None is
-        1, but for rows so long that the values of a named series or of coefficients exceed their
-        dtype: there it is the inverse of the largest squared norm, and a warning says so.
-    n_components : int or "auto", default=100
-        Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"power", "tree", "tensorsketch", "ctr"}, default="power"
-        How powers are sketched, as in :class:`PolynomialSketch`.
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
-        T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
-        and "osnap" if it sees sparse ones.
-    expansion : {"auto", "mean", "none"}, default="auto"
-        "mean" expands the kernel around the mean of the rows given to `fit`, "none" does not, and
-        "auto" measures both on a sample of the rows and keeps the better (and is "none" if
-        `norm_preserving` is False).
+    gamma : float, "scale", "median" or None, default=None
+        Positive factor of the inner product, as in :class:`PolynomialSketch`. None is 1, but for
+        rows so long that the values of a named series or of coefficients exceed their dtype: there
+        it is the inverse of the largest squared norm, and a warning says so.
+    %(n_components)s
+    method : {"power"}, default="power"
+        The kernel is approximated by the sum of sketched powers; there is no other way.
+    %(power_method)s
+    %(base_sketch)s
+    %(expansion)s
     tail : {"truncate", "sample", "fit"}, default="truncate"
         How the series is made finite. "truncate" leaves out the degrees beyond the one at which the
         tail is at most `tail_eps` of the kernel's largest value, 512 at most. "sample" is the
@@ -65,23 +149,8 @@ class DotProductSketch(FeatureMap):
         degrees in full, and a sample of the rest drawn in proportion to the coefficients. "fit"
         takes a handful of degrees up to 256, with coefficients fitted to the kernel for the
         norms of the data; it is the most accurate where coefficients decay slowly.
-    tail_eps : float, default=1e-3
-        The accuracy ε asked of the series by "truncate" and "sample".
-    norm_preserving : bool, default=True
-        Whether every power is rescaled to its exact norm. False gives the paper's linear sketch.
-    internal_components : int or None, default=None
-        Length of intermediate powers, rounded up to a power of two; None takes the first power of
-        two not below `n_components`.
-    eps : float or None, default=None
-        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
-    random_state : int, RandomState instance or None, default=None
-        An int gives the same bits on every machine, for every number of threads and every split of
-        the rows into batches.
-    n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors.
-    verbose : int, default=0
-        Whether long transforms report their progress on standard error.
+    %(tail_eps)s
+    %(map_options)s
 
     Attributes
     ----------
@@ -99,18 +168,11 @@ class DotProductSketch(FeatureMap):
     series_error_bound_ : float
         For rows within the largest norm seen by `fit`, no entry of the kernel of the finite series
         is further than this from the exact one; n times it bounds the error's operator norm.
+    method_ : {"power"}
+        How the kernel is approximated.
     expansion_ : {"mean", "none"}
         What was chosen.
-    seed_ : int
-        The seed that all random numbers come from.
-    n_components_ : int
-        Number of features.
-    certificate_ : powersketch.accuracy.Certificate
-        What was measured at this number of features; only where it was chosen for `eps`.
-    n_features_in_ : int
-        Number of columns seen by `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the columns seen by `fit`, if they had string names.
+    %(map_attributes)s
 
     Notes
     -----
@@ -135,6 +197,9 @@ class DotProductSketch(FeatureMap):
     True
     """
 
+    kernel_class: ClassVar[type[Kernel]] = DotProduct
+    _stream_name: ClassVar[str] = "dot_product"
+
     def __init__(
         self,
         series: ArrayLike | str | Callable[[Any], Any] = "exp",
@@ -142,12 +207,14 @@ class DotProductSketch(FeatureMap):
         gamma: float | str | None = None,
         n_components: int | str = 100,
         method: str = "power",
+        power_method: str = "squaring",
         base_sketch: str = "auto",
         expansion: str = "auto",
         tail: str = "truncate",
         tail_eps: float = 1e-3,
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        compress_from: int | None = None,
         eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -157,58 +224,42 @@ class DotProductSketch(FeatureMap):
         self.gamma = gamma
         self.n_components = n_components
         self.method = method
+        self.power_method = power_method
         self.base_sketch = base_sketch
         self.expansion = expansion
         self.tail = tail
         self.tail_eps = tail_eps
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.compress_from = compress_from
         self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_kernel_parameters(self) -> None:
-        DotProduct(self.series, 1.0 if self.gamma is None else self.gamma)
-        one_of("method", self.method, tuple(POWER_METHODS))
-        one_of("expansion", self.expansion, EXPANSIONS)
-        check_tail(self.tail, self.tail_eps)
+    def _exact_kernel(self) -> DotProduct:
+        return DotProduct(self.series, 1.0 if self.gamma is None else self.gamma)
 
-    def _unused_options(self) -> dict[str, str]:
-        return super()._unused_options() | unused_tail_options(self.tail)
+    def _resolved(self, kernel: DotProduct, X: Rows) -> DotProduct:
+        return DotProduct(self.series, self._factor(X))
 
-    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[DotProduct, RowMap, dict[str, Any]]:
-        exact = DotProduct(self.series, self._factor(X))
-        streams = RandomStreams(seed, "dot_product")
-        radius = self._squared_radius(X, exact)
-        series = exact.power_series(radius)
-        finite = finite_series_of(
-            series,
-            radius,
-            self.tail,
-            float(self.tail_eps),
-            X.shape[0],
-            streams,
-            high_degrees=bool(self.norm_preserving),
-        )
-        kernel = SeriesKernel(
+    def _draw(
+        self, kernel: DotProduct, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
+        streams = RandomStreams(seed, self._stream_name)
+        radius = self._squared_radius(X, kernel)
+        series = kernel.power_series(radius)
+        finite = self._finite_series(series, X.shape[0], streams, radius)
+        power_sum = PowerSum(
             AugmentedRows(1.0 / finite.radius, 0.0),
             finite,
             # The disk of a callable is not known: rows a little longer than those of fit may come.
             largest_squared_norm=math.inf if callable(self.series) else series.radius,
-            exact=exact.profile,
+            exact=kernel.profile,
         )
         options = self._sketch_options(X, size)
-        row_map = series_map(streams, X, size, kernel, exact, self.expansion, options)
-        return (
-            exact,
-            row_map,
-            {
-                "gamma_": exact.gamma,
-                "expansion_": row_map.name,
-                **series_attributes(finite),
-            },
-        )
+        row_map = self._series_map(streams, X, size, power_sum, kernel, options)
+        return row_map, {"gamma_": kernel.gamma, **self._attributes(row_map, finite)}
 
     def _factor(self, X: Rows) -> float:
         """Return gamma; where it is left open, one with which the rows have values."""
@@ -247,15 +298,3 @@ def _is_below(series: PowerSeries, t: float, dtype: np.dtype[Any]) -> bool:
         return bool(series.value(t) <= np.finfo(dtype).max)
     except InputError:
         return False
-
-
-def series_attributes(finite: FiniteSeries) -> dict[str, Any]:
-    """Return what a fitted sketch tells about the series in use."""
-    at_radius = CoefficientSeries(finite.dense_terms())
-    coefficients = at_radius.terms(finite.degrees[-1], 1.0 / finite.radius)
-    return {
-        "degrees_": finite.degrees,
-        "coefficients_": coefficients[list(finite.degrees)],
-        "tail_mass_": finite.missing,
-        "series_error_bound_": finite.error_bound,
-    }

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, ClassVar
 
 import numpy as np
 
-from powersketch.arrays import Rows, padded_length
-from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.fourier import FourierMap
-from powersketch.feature_maps.gaussian_expansion import (
+from powersketch.arrays import Rows, Vector, padded_length
+from powersketch.docstrings import documented
+from powersketch.feature_maps.base import POWER_NAMES, FeatureMap
+from powersketch.feature_maps.expansions import Expansion
+from powersketch.feature_maps.expansions.gaussian import (
     CentredRows,
     GaussianExpansion,
     SinglePowerExpansion,
 )
+from powersketch.feature_maps.maps import RowMap
+from powersketch.feature_maps.maps.random_features import FourierMap
+from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.outliers import capped, central_row
-from powersketch.feature_maps.row_maps import RowMap
-from powersketch.feature_maps.selection import best_map, pilot_rows
-from powersketch.feature_maps.stacked import StackedMap
-from powersketch.kernels import Gaussian, resolved_gamma
+from powersketch.feature_maps.pilot import Pilot
+from powersketch.kernels import Gaussian, Kernel
 from powersketch.parameters import checked_integer, one_of
-from powersketch.powers import POWER_METHODS
 from powersketch.random_streams import RandomStreams
 
-_METHODS = ("auto", *POWER_METHODS, "single_power", "fourier")
+_METHODS = ("auto", "power", "single_power", "fourier")
 _TAIL = 1e-6
 _HIGHEST_DEGREE = 256  # beyond it, no stack of degrees is worth its time
 _SMALLEST_STACK = 3  # degree 0, and two features for all the rest
@@ -34,6 +34,7 @@ _LARGE_RADIUS = 4.0  # squared: from here on, the single power can be the best
 _SINGLE_DEGREES = (64, 1024)
 
 
+@documented
 class GaussianSketch(FeatureMap):
     """Features Z with Z Zᵀ ≈ K for the Gaussian kernel exp(−gamma ‖x − y‖²), rows of norm one.
 
@@ -44,36 +45,16 @@ class GaussianSketch(FeatureMap):
 
     Parameters
     ----------
-    gamma : float or "scale", default=1.0
-        Positive factor of the squared distance; "scale" is 1 / (n_features · variance of X).
-    n_components : int or "auto", default=100
-        Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"auto", "power", "tree", "tensorsketch", "ctr", "single_power", "fourier"}, \
-            default="auto"
-        "power" stacks the terms of the Taylor series; "tree", "tensorsketch" and "ctr" do so too,
-        but sketch the powers as in :class:`PolynomialSketch`; "single_power" is
+    %(gamma)s
+    %(n_components)s
+    method : {"auto", "power", "single_power", "fourier"}, default="auto"
+        "power" stacks the terms of the Taylor series; "single_power" is
         (1 + 2 gamma ⟨x, y⟩ / P)^P with P up to 1024, on centred rows; "fourier" does not look at
-        the data but for its mean; "auto" measures "power", "single_power" and "fourier" on a sample
-        of the rows and keeps the best.
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
-        T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
-        and "osnap" if it sees sparse ones.
-    norm_preserving : bool, default=True
-        Whether every power, and the whole row, is rescaled to its exact norm. False gives the
-        paper's linear sketch of every power.
-    internal_components : int or None, default=None
-        Length of intermediate powers, rounded up to a power of two; None takes the first power of
-        two not below `n_components`.
-    eps : float or None, default=None
-        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
-    random_state : int, RandomState instance or None, default=None
-        An int gives the same bits on every machine, for every number of threads and every split of
-        the rows into batches.
-    n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors.
-    verbose : int, default=0
-        Whether long transforms report their progress on standard error.
+        the data but for its mean; "auto" measures all three on a sample of the rows and keeps the
+        best.
+    %(power_method)s
+    %(base_sketch)s
+    %(map_options)s
 
     Attributes
     ----------
@@ -81,18 +62,9 @@ class GaussianSketch(FeatureMap):
         The exact kernel that the features approximate.
     gamma_ : float
         The factor in use.
-    method_ : str
+    method_ : {"power", "single_power", "fourier"}
         What was chosen.
-    seed_ : int
-        The seed that all random numbers come from.
-    n_components_ : int
-        Number of features.
-    certificate_ : powersketch.accuracy.Certificate
-        What was measured at this number of features; only where it was chosen for `eps`.
-    n_features_in_ : int
-        Number of columns seen by `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the columns seen by `fit`, if they had string names.
+    %(map_attributes)s
 
     References
     ----------
@@ -115,6 +87,8 @@ class GaussianSketch(FeatureMap):
     True
     """
 
+    kernel_class: ClassVar[type[Kernel]] = Gaussian
+    _stream_name: ClassVar[str] = "gaussian"
     _safe_option: ClassVar[str] = "method='fourier', which is the same everywhere"
 
     def __init__(
@@ -123,9 +97,11 @@ class GaussianSketch(FeatureMap):
         *,
         n_components: int | str = 100,
         method: str = "auto",
+        power_method: str = "squaring",
         base_sketch: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        compress_from: int | None = None,
         eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -134,16 +110,20 @@ class GaussianSketch(FeatureMap):
         self.gamma = gamma
         self.n_components = n_components
         self.method = method
+        self.power_method = power_method
         self.base_sketch = base_sketch
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.compress_from = compress_from
         self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_kernel_parameters(self) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         one_of("method", self.method, _METHODS)
+        one_of("power_method", self.power_method, POWER_NAMES)
         if self.method == "fourier" and self.n_components != "auto":
             checked_integer(
                 "n_components",
@@ -151,45 +131,38 @@ class GaussianSketch(FeatureMap):
                 _SMALLEST_FOURIER,
                 remedy="a cosine and a sine make a pair",
             )
-        Gaussian(self.gamma)
 
     def _unused_options(self) -> dict[str, str]:
         if self.method != "fourier":
             return super()._unused_options()
         why = "with method='fourier', which sketches no powers"
-        return dict.fromkeys(("base_sketch", "norm_preserving", "internal_components"), why)
+        options = ("power_method", "base_sketch", "norm_preserving", "internal_components")
+        return dict.fromkeys(options, why)
 
     def _smallest_size(self) -> int:
         return _SMALLEST_FOURIER if self.method == "fourier" else 1
 
-    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Gaussian, RowMap, dict[str, Any]]:
-        kernel = Gaussian(resolved_gamma(self.gamma, X))
-        streams = RandomStreams(seed, "gaussian")
-        pilot = pilot_rows(X, streams)
-        rows = CentredRows(central_row(pilot), math.sqrt(2.0 * kernel.gamma))
-        squared_norms = rows.squared_norms(pilot, 1)
+    def _draw(
+        self, kernel: Gaussian, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
+        streams = RandomStreams(seed, self._stream_name)
+        pilot = Pilot.of(X, streams)
+        rows = CentredRows(central_row(pilot.rows), math.sqrt(2.0 * kernel.gamma))
+        squared_norms = rows.squared_norms(pilot.rows, 1)
         squared_radius = float(np.mean(capped(squared_norms, np.sqrt(squared_norms))))
-        maps: list[RowMap] = []
+        options, maps = self._sketch_options(X, size), list[RowMap]()
         for method in self._candidates(squared_radius, size):
             if method == "fourier":
                 maps.append(FourierMap.draw(streams.child("fourier"), rows, size))
                 continue
-            expansion: GaussianExpansion | SinglePowerExpansion
-            if method in POWER_METHODS:
-                expansion = GaussianExpansion(rows, _highest_degree(squared_norms))
-            else:
-                expansion = SinglePowerExpansion(
-                    rows, _single_degree(squared_radius), float(np.quantile(squared_norms, 0.9))
-                )
-            options = self._sketch_options(X, size)
-            maps.append(StackedMap.draw(streams.child(method), expansion, pilot, size, **options))
-        row_map = best_map(maps, pilot, size, kernel)
-        stacked = self.method in POWER_METHODS
-        chosen = self.method if stacked else row_map.name
+            expansion = _expansion(method, rows, squared_norms, squared_radius)
+            name = self._powers_by if method == "power" else method
+            maps.append(StackedMap.draw(streams.child(name), expansion, pilot, size, options))
+        row_map = pilot.best_map(maps, size, kernel)
+        method = row_map.name
         if isinstance(row_map, StackedMap) and self.norm_preserving and size >= _SMALLEST_FOURIER:
-            fourier = FourierMap.draw(streams.child("fourier"), rows, size)
-            row_map = dataclasses.replace(row_map, safe=fourier)
-        return kernel, row_map, {"gamma_": kernel.gamma, "method_": chosen}
+            row_map = row_map.with_safe(FourierMap.draw(streams.child("fourier"), rows, size))
+        return row_map, {"gamma_": kernel.gamma, "method_": method}
 
     def _candidates(self, squared_radius: float, size: int) -> list[str]:
         """Return what to measure, the cheapest first."""
@@ -204,8 +177,18 @@ class GaussianSketch(FeatureMap):
         return ["fourier", *["power"] * few, *["single_power"] * large]
 
 
-def _highest_degree(squared_norms: np.ndarray[Any, np.dtype[np.float64]]) -> int:
-    """Return the degree at which the weights of Poisson's law have all but ended, for all rows."""
+def _expansion(
+    method: str, rows: CentredRows, squared_norms: Vector, squared_radius: float
+) -> Expansion:
+    """Return the kernel as a sum of powers, or as one power."""
+    if method == "power":
+        return GaussianExpansion(rows, _highest_degree(squared_norms))
+    fitted_radius = float(np.quantile(squared_norms, 0.9))
+    return SinglePowerExpansion(rows, _single_degree(squared_radius), fitted_radius)
+
+
+def _highest_degree(squared_norms: Vector) -> int:
+    """Return the degree beyond which the weights of Poisson's law are negligible, for all rows."""
     largest = float(np.max(squared_norms))
     degree, weight = 1, 1.0
     # Weights l > ‖u‖² relative to the largest one fall by ‖u‖² / l from each to the next.

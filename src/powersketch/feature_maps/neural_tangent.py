@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from powersketch.arrays import Rows
+from powersketch.arrays import Rows, padded_length
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
-from powersketch.feature_maps.neural_base import NeuralFeatureMap
-from powersketch.feature_maps.neural_maps import TangentBuilder, whole_tangent_map
-from powersketch.feature_maps.row_maps import RowMap
-from powersketch.kernels import NeuralTangent
+from powersketch.feature_maps.arc_cosine import PLAIN_ROWS, NeuralFeatureMap
+from powersketch.feature_maps.expansions.finite_series import FiniteSeries
+from powersketch.feature_maps.expansions.polynomial import AugmentedRows
+from powersketch.feature_maps.expansions.series import PowerSum
+from powersketch.feature_maps.maps import RowMap, SketchOptions
+from powersketch.feature_maps.maps.composed import LayeredMap, Network, SizedMap, TangentLayer
+from powersketch.feature_maps.maps.random_features import RandomActivations, RandomTangent
+from powersketch.feature_maps.pilot import Pilot
+from powersketch.kernels import ArcCosine, Kernel, NeuralTangent
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams
+from powersketch.sketches import TensorSRHT
 
 _COMPOSITIONS = ("auto", "whole", "layers")
 _SMALLEST_LAYERS = 8
 
 
+@documented
 class NeuralTangentSketch(NeuralFeatureMap):
     """Features Z with Z Zᵀ ≈ K for the neural tangent kernel of rectified linear units.
 
@@ -37,66 +45,31 @@ class NeuralTangentSketch(NeuralFeatureMap):
         Variance of the weights times the width of their layer; with 2, layers keep norms.
     bias_variance : float, default=0.0
         Variance of the biases.
-    n_components : int or "auto", default=100
-        Number of features; "auto" takes about as few as it needs for the error `eps`.
-    method : {"power", "tree", "tensorsketch", "ctr", "random"}, default="power"
-        "power" sketches the powers of the series by repeated squaring; "tree",
-        "tensorsketch" and "ctr" sketch them as in :class:`PolynomialSketch`; "random" takes the
-        gradients of a random network of finite width, sketched to the number of features.
+    %(n_components)s
+    method : {"power", "random"}, default="power"
+        "power" sketches the powers of the series; "random" takes the gradients of a random network
+        of finite width, sketched to the number of features.
+    %(power_method)s
     composition : {"auto", "whole", "layers"}, default="auto"
         "whole" sketches one series for the whole kernel; "layers" sketches every layer's kernel
         of the features before it. "auto" is "whole" wherever the kernel has such a series, where it
         was more accurate in all our measurements, and "layers" for deep networks with biases.
-    tail : {"fit", "truncate", "sample"}, default="fit"
-        How the series is made finite: "fit" as described above; "truncate" and "sample" take the
-        coefficients of the Taylor series, as in :class:`DotProductSketch`. "sample" is the scheme
-        that [1]_ proposes for this kernel (Corollary C.3).
-    tail_eps : float, default=1e-3
-        The accuracy asked of the series by "truncate" and "sample".
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
-        T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
-        and "osnap" if it sees sparse ones.
-    expansion : {"auto", "mean", "none"}, default="auto"
-        "mean" expands the kernel around the mean direction of the rows given to `fit`, "none" does
-        not, and "auto" measures both on a sample of the rows and keeps the better.
-    norm_preserving : bool, default=True
-        Whether every power is rescaled to its exact norm. False gives the paper's linear sketch.
-    internal_components : int or None, default=None
-        Length of intermediate powers, rounded up to a power of two; None takes the first power of
-        two not below `n_components`.
-    eps : float or None, default=None
-        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
-    random_state : int, RandomState instance or None, default=None
-        An int gives the same bits on every machine, for every number of threads and every split of
-        the rows into batches.
-    n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors.
-    verbose : int, default=0
-        Whether long transforms report their progress on standard error.
+    %(fitted_tail)s
+    %(tail_eps)s
+    %(base_sketch)s
+    %(expansion)s
+    %(map_options)s
 
     Attributes
     ----------
     kernel_ : powersketch.kernels.NeuralTangent
         The exact kernel that the features approximate.
-    degrees_, coefficients_ : tuple of int, ndarray
-        The finite series in use, in the cosine of two rows; None where there is no such series.
-    tail_mass_ : float
-        What that series lacks at cosine 1; None where there is no series.
-    series_error_bound_ : float
-        No value of that series is further than this from the exact one; None without a series.
+    %(series_attributes)s
+    method_ : {"power", "random"}
+        How the kernel is approximated.
     expansion_ : {"mean", "none", "layers", "random"}
         What was chosen.
-    seed_ : int
-        The seed that all random numbers come from.
-    n_components_ : int
-        Number of features.
-    certificate_ : powersketch.accuracy.Certificate
-        What was measured at this number of features; only where it was chosen for `eps`.
-    n_features_in_ : int
-        Number of columns seen by `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the columns seen by `fit`, if they had string names.
+    %(map_attributes)s
 
     References
     ----------
@@ -115,6 +88,9 @@ class NeuralTangentSketch(NeuralFeatureMap):
     True
     """
 
+    kernel_class: ClassVar[type[Kernel]] = NeuralTangent
+    _stream_name: ClassVar[str] = "neural_tangent"
+
     def __init__(
         self,
         depth: int = 1,
@@ -124,6 +100,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         bias_variance: float = 0.0,
         n_components: int | str = 100,
         method: str = "power",
+        power_method: str = "squaring",
         composition: str = "auto",
         tail: str = "fit",
         tail_eps: float = 1e-3,
@@ -131,6 +108,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         expansion: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
+        compress_from: int | None = None,
         eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -142,6 +120,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         self.bias_variance = bias_variance
         self.n_components = n_components
         self.method = method
+        self.power_method = power_method
         self.composition = composition
         self.tail = tail
         self.tail_eps = tail_eps
@@ -149,14 +128,15 @@ class NeuralTangentSketch(NeuralFeatureMap):
         self.expansion = expansion
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
+        self.compress_from = compress_from
         self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_kernel_parameters(self) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         exact = self._exact_kernel()
-        self._check_series_parameters()
         one_of("composition", self.composition, _COMPOSITIONS)
         deep_with_bias = exact.depth > 1 and exact.bias_variance > 0
         if self.composition == "whole" and deep_with_bias:
@@ -183,11 +163,6 @@ class NeuralTangentSketch(NeuralFeatureMap):
     def _smallest_size(self) -> int:
         return _SMALLEST_LAYERS if self._stacks_layers(self._exact_kernel()) else 1
 
-    def _exact_kernel(self) -> NeuralTangent:
-        return NeuralTangent(
-            self.depth, self.train_output, self.weight_variance, self.bias_variance
-        )
-
     def _by_layers(self, exact: NeuralTangent) -> bool:
         if self.method == "random" or self.composition == "layers":
             return exact.depth > 1
@@ -198,15 +173,121 @@ class NeuralTangentSketch(NeuralFeatureMap):
         random_with_bias = self.method == "random" and exact.bias_variance > 0
         return self._by_layers(exact) or random_with_bias
 
-    def _prepare(
-        self, X: Rows, seed: int, size: int
-    ) -> tuple[NeuralTangent, RowMap, dict[str, Any]]:
-        exact, streams = self._exact_kernel(), RandomStreams(seed, "neural_tangent")
-        options = self._series_options(X, size)
-        random = self.method == "random"
-        finite = None
-        if random or self._by_layers(exact):
-            row_map = TangentBuilder(streams, exact, options, random=random).build(X, size)
+    def _draw(
+        self, kernel: NeuralTangent, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
+        streams, options = RandomStreams(seed, self._stream_name), self._sketch_options(X, size)
+        finite: FiniteSeries | None = None
+        if self.method == "random" or self._by_layers(kernel):
+            row_map = _LayerBuilder(self, kernel, streams, options).build(X, size)
         else:
-            row_map, finite = whole_tangent_map(streams, X, size, exact, options)
-        return exact, row_map, self._attributes(row_map, finite)
+            row_map, finite = self._whole_map(streams, X, size, kernel, options)
+        return row_map, self._attributes(row_map, finite)
+
+    def _whole_map(
+        self,
+        streams: RandomStreams,
+        X: Rows,
+        size: int,
+        exact: NeuralTangent,
+        options: SketchOptions,
+    ) -> tuple[RowMap, FiniteSeries]:
+        """Return features by one series for the whole kernel: of depth 1, or without biases."""
+        half = exact.weight_variance / 2.0
+        layers = exact.depth if exact.train_output else exact.depth - 1
+        unit = NeuralTangent(exact.depth, exact.train_output)
+        finite = self._finite_series(unit.power_series(), X.shape[0], streams)
+        finite = finite.scaled(half**layers)
+        kernel = PowerSum(
+            AugmentedRows(half, exact.bias_variance),
+            finite,
+            homogeneity=1,
+            offset=exact.bias_variance if exact.train_output else 0.0,
+        )
+        return self._series_map(streams, X, size, kernel, exact, options), finite
+
+
+class _LayerBuilder:
+    """Draws the layers of a network one after the other, with the pilot rows' features."""
+
+    def __init__(
+        self,
+        sketch: NeuralTangentSketch,
+        exact: NeuralTangent,
+        streams: RandomStreams,
+        options: SketchOptions,
+    ) -> None:
+        self._sketch, self._exact, self._streams, self._options = sketch, exact, streams, options
+        self._random = sketch.method == "random"
+        self._half = exact.weight_variance / 2.0
+        self._rows = AugmentedRows(self._half, exact.bias_variance)
+
+    def build(self, X: Rows, size: int) -> RowMap:
+        """Return the map; depth 1 has no layers to put together."""
+        exact = self._exact
+        if exact.depth == 1:
+            return self._first_tangent(X, size, train_output=exact.train_output)
+        network = Network(self._half, exact.bias_variance)
+        value = SizedMap(self._first_value(X, size), size)
+        tangent = SizedMap(self._first_tangent(X, size, train_output=True), size)
+        preserve_norms = self._options.preserve_norms and not self._random
+        layered = LayeredMap(network, value, tangent, (), preserve_norms)
+        values, tangents = layered.first_layer(Pilot.of(X, self._streams).rows, 1)
+        for number in range(2, exact.depth + 1):
+            layer = self._layer(number, values, tangents.shape[1], size)
+            if number < exact.depth:
+                values, tangents = layered.next_layer(layer, values, tangents, 1)
+            layered = layered.with_layer(layer)
+        return layered
+
+    def _layer(self, number: int, values: Rows, width: int, size: int) -> TangentLayer:
+        streams = self._streams.child(f"layer/{number}")
+        last = number == self._exact.depth
+        value_size, pair_size = self._last_sizes(size) if last else (size, size)
+        slope = SizedMap(self._activation(streams.child("slope"), 0, values, size), size)
+        value = None
+        if value_size:
+            activation = self._activation(streams.child("value"), 1, values, value_size)
+            value = SizedMap(activation, value_size)
+        pair = TensorSRHT.draw(streams.child("pair"), padded_length(max(width, size)), pair_size)
+        return TangentLayer(slope, value, pair)
+
+    def _last_sizes(self, size: int) -> tuple[int, int]:
+        """Share the features between the last layer's values and the tangents before it."""
+        if not self._exact.train_output:
+            return 0, size
+        constants = int(self._exact.bias_variance > 0)
+        value_size = max((size - constants) // (self._exact.depth + 1), 1)
+        return value_size, size - value_size - constants
+
+    def _activation(self, streams: RandomStreams, order: int, rows: Rows, size: int) -> RowMap:
+        if self._random:
+            return RandomActivations.draw(streams, PLAIN_ROWS, order, rows.shape[1], size)
+        exact = ArcCosine(order)
+        return self._sketch._arc_cosine_map(streams, rows, size, exact, self._options)[0]
+
+    def _first_value(self, X: Rows, size: int) -> RowMap:
+        streams, rows, ramp = self._streams.child("value"), self._rows, ArcCosine(1)
+        if self._random:
+            return RandomActivations.draw(streams, rows, 1, X.shape[1], size)
+        finite = self._sketch._finite_series(ramp.power_series(), X.shape[0], streams)
+        kernel = PowerSum(rows, finite, homogeneity=1)
+        return self._sketch._series_map(
+            streams, X, size, kernel, lambda few: ramp(rows.of(few)), self._options
+        )
+
+    def _first_tangent(self, X: Rows, size: int, *, train_output: bool) -> RowMap:
+        """Return features of the tangent kernel of one hidden layer."""
+        exact, streams = self._exact, self._streams.child("tangent")
+        if self._random:
+            return RandomTangent.draw(
+                streams,
+                self._rows,
+                X.shape[1],
+                size,
+                base_sketch=self._options.base_sketch,
+                weight=self._half if train_output else 0.5,
+                train_output=train_output,
+            )
+        first = NeuralTangent(1, train_output, exact.weight_variance, exact.bias_variance)
+        return self._sketch._whole_map(streams, X, size, first, self._options)[0]

@@ -11,13 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import routines
-from powersketch.arrays import Rows, divide_or_zero, median_row
+from powersketch.arrays import Rows, Vector, divide_or_zero, median_row
 from powersketch.exceptions import FarRowWarning, warn_user
-from powersketch.feature_maps.batches import batch_rows, contiguous_batches
-from powersketch.feature_maps.column_sums import column_sums
-
-Vector = NDArray[np.float64]
+from powersketch.feature_maps.rows import column_sums, distances_from
 
 # In units of a typical distance from the centre. Rows beyond the first limit pull at the mean no
 # more than rows at it; those beyond the second are left out of all choices, with a warning.
@@ -29,17 +25,11 @@ DO_NOT_COUNT = (
 )
 _FEWEST_ROWS = 5  # in fewer, nothing tells an outlier from the others
 _MOST_NAMED = 3
-# From so many typical lengths on, a row is a long one.
-_LONG = 2.0
+_LONG = 2.0  # typical lengths: from there on, a row is a long one
 _LARGEST_RATIO = 1e150  # of norms, whose squares are numbers, too
 # No long row of a sample of many has a larger share in a choice.
 _LARGEST_SHARE = 1 / 32
 _LARGEST_SHARE_OF_FEW = 4  # rows' worth
-
-
-def without_outliers(X: Rows) -> Rows:
-    """Return the rows that choices are made from: all but the absurd ones, of which it warns."""
-    return without_rows(X, absurd_rows(X))
 
 
 def without_rows(X: Rows, left_out: NDArray[np.intp]) -> Rows:
@@ -65,7 +55,7 @@ def absurd_distances(X: Rows) -> tuple[NDArray[np.intp], Vector]:
 
 
 def outlying(sizes: Vector, factor: float) -> NDArray[np.intp]:
-    """Return which sizes are above so many times a typical one."""
+    """Return which sizes are more than `factor` times a typical one."""
     return np.flatnonzero(sizes > factor * _typical_size(sizes))
 
 
@@ -80,13 +70,12 @@ def central_row(X: Rows, weights: Vector | None = None) -> Vector:
     return column_sums(X, weights / math.fsum(weights))
 
 
-def fair_shares(norms: Vector, X: Rows) -> tuple[Vector, Vector]:
+def fair_shares(norms: Vector, lengths: Vector) -> tuple[Vector, Vector]:
     """Return squares of feature norms with those of long rows limited, and what limits the norms.
 
     The squares are relative to the largest of the other rows, however much larger the norms of a
     few long rows are; the factors are one for all but these.
     """
-    lengths = distances_from(X, np.zeros(X.shape[1]))
     large = outlying(lengths, _LONG)
     # Where all other rows have norm zero, the long ones are all there is.
     unit = float(np.delete(norms, large).max(initial=0.0)) or float(norms.max(initial=0.0)) or 1.0
@@ -118,22 +107,10 @@ def capped(weights: Vector, sizes: Vector) -> Vector:
     return limited
 
 
-def distances_from(X: Rows, centre: Vector) -> Vector:
-    """Return the distance of every row from the centre; infinite if it exceeds float64."""
-    squared_length = float(routines.row_moments(centre[None, :], centre)[0][0])
-    distances = np.empty(X.shape[0])
-    for part, block in contiguous_batches(X, batch_rows(X, 1, 1)):
-        squares, dots = routines.row_moments(block, centre)
-        with np.errstate(over="ignore", invalid="ignore"):
-            differences = squares - 2.0 * dots + squared_length
-        distances[part] = np.where(np.isfinite(squares), differences, np.inf)
-    return np.sqrt(np.maximum(distances, 0.0))
-
-
 def _typical_size(sizes: Vector) -> float:
     """Return the upper quartile of the sizes above zero; infinite if there are none.
 
-    If more rows than a quarter are larger, they are no outliers, but what the data is like.
+    Where more than a quarter of the rows are larger, they are not outliers: the data is like that.
     """
     positive = np.sort(sizes[sizes > 0.0])
     return float(positive[3 * (len(positive) - 1) // 4]) if len(positive) else math.inf

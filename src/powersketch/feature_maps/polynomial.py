@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from powersketch.arrays import Rows
+from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
-from powersketch.execution import thread_count
-from powersketch.feature_maps.augmented_rows import AugmentedRows
 from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.compression import check_compression, inner_size
-from powersketch.feature_maps.direct import DirectMap
-from powersketch.feature_maps.exact import ExactMap
-from powersketch.feature_maps.mean_direction import MeanDirection
+from powersketch.feature_maps.expansions.polynomial import (
+    AugmentedRows,
+    MeanDirection,
+    PolynomialExpansion,
+)
+from powersketch.feature_maps.maps import RowMap
+from powersketch.feature_maps.maps.stacked import StackedMap
+from powersketch.feature_maps.maps.whole_power import AdaptiveMap, DirectMap, ExactMap
 from powersketch.feature_maps.outliers import central_row
-from powersketch.feature_maps.polynomial_expansion import PolynomialExpansion
-from powersketch.feature_maps.row_checks import check_power
-from powersketch.feature_maps.row_maps import RowMap
-from powersketch.feature_maps.selection import best_map, pilot_rows
-from powersketch.feature_maps.stacked import StackedMap
-from powersketch.kernels import Polynomial, resolved_gamma
+from powersketch.feature_maps.pilot import Pilot
+from powersketch.feature_maps.rows import check_power
+from powersketch.kernels import Kernel, Polynomial
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams
@@ -31,6 +30,7 @@ _EXPANSIONS = ("auto", "mean", "none")
 _SMALLEST_SPLIT = 3  # degree 0, and two features for all the rest
 
 
+@documented
 class PolynomialSketch(FeatureMap):
     """Features Z with Z Zᵀ ≈ K for the polynomial kernel (gamma ⟨x, y⟩ + coef0)^degree.
 
@@ -44,12 +44,10 @@ class PolynomialSketch(FeatureMap):
     ----------
     degree : int, default=2
         Degree of the kernel, at least 1.
-    gamma : float or "scale", default=1.0
-        Positive factor of the inner product; "scale" is 1 / (n_features · variance of X).
+    %(gamma)s
     coef0 : float, default=0
         Non-negative constant term.
-    n_components : int or "auto", default=100
-        Number of features; "auto" takes about as few as it needs for the error `eps`.
+    %(n_components)s
     method : {"power", "tree", "tensorsketch", "ctr", "adaptive"}, default="power"
         How powers are sketched: "power" is repeated squaring. The time of the others grows with the
         degree, and their literal forms are unbiased: "tree" has independent sketches at every node
@@ -57,44 +55,13 @@ class PolynomialSketch(FeatureMap):
         proportional to the non-zero entries), "ctr" multiplies complex projections and takes real
         and imaginary parts. "adaptive" draws monomials by their ridge leverage on a sample of the
         rows given to `fit`.
-    base_sketch : {"auto", "srht", "countsketch", "osnap", "gaussian", "rademacher"}, default="auto"
-        T, where rows are longer than the internal length. "auto" is "srht" if `fit` sees dense rows
-        and "osnap" if it sees sparse ones. With "tree" it names the leaves, with "ctr" the factors,
-        for which "countsketch" and "osnap" first sum long rows; "tensorsketch" and "adaptive" have
-        no use for it.
+    %(base_sketch)s
     expansion : {"auto", "mean", "none"}, default="auto"
         "mean" expands the kernel around the mean of the rows given to `fit`; "none" does not look
         at the data; "auto" measures both on a sample of the rows and keeps the better (and is
         "none" if `norm_preserving` is False). If all monomials fit into `n_components`, every
         setting takes them, and the features are exact.
-    norm_preserving : bool, default=True
-        Whether every power is rescaled to its exact norm, which makes the diagonal of Z Zᵀ exact.
-        False gives the paper's linear sketch of x^⊗degree.
-    internal_components : int or None, default=None
-        Length of intermediate powers, rounded up to a power of two; None takes the first power of
-        two not below `n_components`. Twice or four times as much lowers the error of high degrees a
-        little.
-    compression : {"none", "principal"}, default="none"
-        "principal" draws a sketch of `inner_components` features and keeps its `n_components` main
-        directions on a sample of 512 or, if that is more, 2 · `n_components` of the rows given to
-        `fit`, which should be no fewer. On images the error falls to between a quarter and two
-        thirds at degrees up to 7, and less beyond. What lies outside these directions is lost: the
-        diagonal of Z Zᵀ is not exact but too small. Every row takes a product with a matrix of
-        `inner_components` × `n_components`, much longer than the sketch itself.
-    inner_components : int or None, default=None
-        With compression="principal", and only then: the number of features before the compression;
-        None is 4 · `n_components`. With 8 · `n_components` the error falls by another 10 to 30 %.
-    eps : float or None, default=None
-        With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
-        Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
-    random_state : int, RandomState instance or None, default=None
-        An int gives the same bits on every machine, for every number of threads and every split of
-        the rows into batches. Main directions rest on LAPACK: with compression="principal" another
-        machine or number of BLAS threads may round them differently.
-    n_jobs : int or None, default=None
-        Number of threads, with scikit-learn's meaning: None is 1, -1 all processors.
-    verbose : int, default=0
-        Whether long transforms report their progress on standard error.
+    %(map_options)s
 
     Attributes
     ----------
@@ -102,18 +69,11 @@ class PolynomialSketch(FeatureMap):
         The exact kernel that the features approximate.
     gamma_ : float
         The factor in use.
-    seed_ : int
-        The seed that all random numbers come from.
+    method_ : str
+        What was used: `method`, or "exact" where all monomials are taken.
     expansion_ : {"mean", "none", "exact"}
         What was chosen.
-    n_components_ : int
-        Number of features.
-    certificate_ : powersketch.accuracy.Certificate
-        What was measured at this number of features; only where it was chosen for `eps`.
-    n_features_in_ : int
-        Number of columns seen by `fit`.
-    feature_names_in_ : ndarray of str
-        Names of the columns seen by `fit`, if they had string names.
+    %(map_attributes)s
 
     Notes
     -----
@@ -139,6 +99,10 @@ class PolynomialSketch(FeatureMap):
     True
     """
 
+    kernel_class: ClassVar[type[Kernel]] = Polynomial
+    _stream_name: ClassVar[str] = "polynomial"
+    _powers_option: ClassVar[str] = "method"
+
     def __init__(
         self,
         degree: int = 2,
@@ -151,8 +115,7 @@ class PolynomialSketch(FeatureMap):
         expansion: str = "auto",
         norm_preserving: bool = True,
         internal_components: int | None = None,
-        compression: str = "none",
-        inner_components: int | None = None,
+        compress_from: int | None = None,
         eps: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -167,14 +130,14 @@ class PolynomialSketch(FeatureMap):
         self.expansion = expansion
         self.norm_preserving = norm_preserving
         self.internal_components = internal_components
-        self.compression = compression
-        self.inner_components = inner_components
+        self.compress_from = compress_from
         self.eps = eps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_kernel_parameters(self) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         one_of("method", self.method, (*POWER_METHODS, "adaptive"))
         one_of("expansion", self.expansion, _EXPANSIONS)
         if self.method == "adaptive" and self.expansion == "mean":
@@ -182,63 +145,67 @@ class PolynomialSketch(FeatureMap):
                 "expansion='mean' is not for method='adaptive', which draws coordinates of the "
                 "rows as they are; use expansion='auto' or 'none', or another method."
             )
-        check_compression(
-            self.compression, self.inner_components, self.n_components, self.internal_components
-        )
-        Polynomial(self.degree, self.gamma, self.coef0)
 
     def _unused_options(self) -> dict[str, str]:
-        unused = super()._unused_options()
-        if self.compression == "none":
-            unused["inner_components"] = "with compression='none'"
-        if self.method == "adaptive":
-            why = "with method='adaptive', which takes monomials of the rows as they are"
-            unused |= dict.fromkeys(("base_sketch", "internal_components"), why)
-        return unused
+        if self.method != "adaptive":
+            return super()._unused_options()
+        why = "with method='adaptive', which takes monomials of the rows as they are"
+        return dict.fromkeys(("base_sketch", "internal_components"), why)
 
-    def _prepare(self, X: Rows, seed: int, size: int) -> tuple[Polynomial, RowMap, dict[str, Any]]:
-        kernel = Polynomial(self.degree, resolved_gamma(self.gamma, X), self.coef0)
-        row_map: RowMap
-        if self.compression == "none" or self._is_exact(X, kernel, size):
-            row_map = self._choose_map(X, kernel, seed, size)
-        else:
-            row_map = self._compressed_map(X, kernel, seed, size)
-        return kernel, row_map, {"gamma_": kernel.gamma, "expansion_": row_map.name}
-
-    def _is_exact(self, X: Rows, kernel: Polynomial, size: int) -> bool:
+    def _is_exact(self, columns: int, size: int) -> bool:
         """Tell whether all monomials fit."""
-        variables = X.shape[1] + AugmentedRows(kernel.gamma, kernel.coef0).extra_columns
-        return bool(self.norm_preserving) and monomials_fit(variables, kernel.degree, size)
+        variables = columns + int(self.coef0 > 0)
+        return bool(self.norm_preserving) and monomials_fit(variables, int(self.degree), size)
 
-    def _choose_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> RowMap:
-        rows, degree = AugmentedRows(kernel.gamma, kernel.coef0), kernel.degree
-        if self._is_exact(X, kernel, size):
-            return ExactMap.of(rows, degree, X.shape[1])
-        streams = RandomStreams(seed, "polynomial")
+    def _draw(
+        self, kernel: Polynomial, X: Rows, seed: int, size: int
+    ) -> tuple[RowMap, dict[str, Any]]:
+        rows = AugmentedRows(kernel.gamma, kernel.coef0)
+        row_map: RowMap
+        if self._is_exact(X.shape[1], size):
+            row_map = ExactMap.of(rows, kernel.degree, X.shape[1])
+        else:
+            row_map = self._sketch(X, kernel, rows, RandomStreams(seed, self._stream_name), size)
+        method = "exact" if row_map.name == "exact" else self.method
+        return row_map, {"gamma_": kernel.gamma, "method_": method, "expansion_": row_map.name}
+
+    def _sketch(
+        self,
+        X: Rows,
+        kernel: Polynomial,
+        rows: AugmentedRows,
+        streams: RandomStreams,
+        size: int,
+    ) -> RowMap:
+        """Draw the map that was asked for, or the one that is better on the pilot."""
+        degree, preserve_norms = kernel.degree, bool(self.norm_preserving)
         if self.method == "adaptive":
-            return self._adaptive_map(X, rows, streams, size)
+            pilot = Pilot.of(X, streams)
+            return AdaptiveMap.draw(
+                streams, rows, degree, pilot.rows, size, preserve_norms=preserve_norms
+            )
         options = self._sketch_options(X, size)
-        direct = DirectMap.draw(streams, rows, degree, X.shape[1], size, **options)
-        if self.expansion == "none" or (self.expansion == "auto" and not self.norm_preserving):
+        direct = DirectMap.draw(streams, rows, degree, X.shape[1], size, options)
+        if self.expansion == "none" or (self.expansion == "auto" and not preserve_norms):
             return direct
-        pilot = pilot_rows(X, streams)
-        check_power(pilot, rows.squared_norms(pilot, 1), degree)
+        pilot = Pilot.of(X, streams)
+        check_power(pilot.rows, rows.squared_norms(pilot.rows, 1), degree)
         expansion = self._expansion_around_mean(rows, pilot)
         if expansion is None or size < _SMALLEST_SPLIT:
             return direct
-        split = StackedMap.draw(streams.child("split"), expansion, pilot, size, **options)
-        split = dataclasses.replace(split, safe=direct if self.norm_preserving else None)
+        split = StackedMap.draw(streams.child("split"), expansion, pilot, size, options)
+        split = split.with_safe(direct if preserve_norms else None)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
-        return best_map(maps, pilot, size, kernel)
+        return pilot.best_map(maps, size, kernel)
 
     def _expansion_around_mean(
-        self, rows: AugmentedRows, pilot: Rows
+        self, rows: AugmentedRows, pilot: Pilot
     ) -> PolynomialExpansion | None:
         """Return the expansion; None where the mean is zero, or of no use at so high a degree."""
-        centre = MeanDirection.of_mean(rows, central_row(pilot))
+        centre = MeanDirection.of_mean(rows, central_row(pilot.rows))
         if centre is None:
             return None
-        expansion = PolynomialExpansion.of_pilot(centre, self.degree, pilot)
+        expansion = PolynomialExpansion.of_pilot(centre, int(self.degree), pilot.rows)
         if expansion is None and self.expansion == "mean":
             raise InputError(
                 f"expansion='mean' is of no use for degree={self.degree}: the rows are too far "
@@ -246,23 +213,3 @@ class PolynomialSketch(FeatureMap):
                 "'none'."
             )
         return expansion
-
-    # Maps that only one option asks for are loaded when it does: importing the rest is quicker.
-
-    def _adaptive_map(
-        self, X: Rows, rows: AugmentedRows, streams: RandomStreams, size: int
-    ) -> RowMap:
-        from powersketch.feature_maps.adaptive import AdaptiveMap
-
-        pilot, preserve_norms = pilot_rows(X, streams), bool(self.norm_preserving)
-        return AdaptiveMap.draw(
-            streams, rows, self.degree, pilot, size, preserve_norms=preserve_norms
-        )
-
-    def _compressed_map(self, X: Rows, kernel: Polynomial, seed: int, size: int) -> RowMap:
-        from powersketch.feature_maps.two_stage import TwoStageMap, principal_pilot
-
-        inner = inner_size(self.inner_components, size)
-        large = self._choose_map(X, kernel, seed, inner)
-        pilot = principal_pilot(X, size, RandomStreams(seed, "polynomial/principal"))
-        return TwoStageMap.principal(large, inner, pilot, size, thread_count(self.n_jobs))

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from powersketch.arrays import Float64, Real, Rows, is_sparse
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, thread_count
-from powersketch.feature_maps import FeatureMap
+from powersketch.feature_maps import FeatureMap, map_for
 from powersketch.kernel_ridge.path import checked_alphas
 from powersketch.kernel_ridge.statistics import (
     Blocks,
@@ -28,7 +28,6 @@ from powersketch.kernel_ridge.statistics import (
     statistics_of_blocks,
 )
 from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
-from powersketch.kernel_systems import map_for
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.linalg import TriangularRows
 from powersketch.nystroem import LeverageNystroem

@@ -1,7 +1,6 @@
 """Kernel systems solved with the help of sketches."""
 
 from powersketch.kernel_systems.approximations import default_rank
-from powersketch.kernel_systems.maps import kernel_parameters, map_for
 from powersketch.kernel_systems.preconditioner import (
     SketchPreconditioner,
     exact_preconditioner,
@@ -14,7 +13,5 @@ __all__ = [
     "default_rank",
     "exact_preconditioner",
     "is_factored",
-    "kernel_parameters",
-    "map_for",
     "solve_kernel_system",
 ]

@@ -16,8 +16,7 @@ from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, slices
 from powersketch.exceptions import warn_user
 from powersketch.execution import interruptible, thread_count
-from powersketch.feature_maps import FeatureMap, capped, central_row
-from powersketch.kernel_systems.maps import map_for
+from powersketch.feature_maps import FeatureMap, capped, central_row, map_for
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.linalg import (
     CholeskyFactor,

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
 from powersketch.execution import blas_threads, interruptible, ordered_map
-from powersketch.feature_maps import thinned, weighted_sample
 from powersketch.kernels import Kernel
+from powersketch.nystroem.draws import thinned, weighted_sample
 from powersketch.nystroem.features import whitening
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams

@@ -1,0 +1,191 @@
+"""The polynomial kernel around the mean: the part along one direction is taken exactly.
+
+With x̃ = a·u + x⊥ and ỹ likewise, ⟨x̃, ỹ⟩^p = Σ_l C(p, l) (a b)^(p−l) ⟨x⊥, y⊥⟩^l. Data that is not
+centred has most of its weight in the low degrees l, which need few features or are exact.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from powersketch import routines
+from powersketch.arrays import Float64, Rows, Vector, is_sparse
+from powersketch.feature_maps.expansions import (
+    AffineRows,
+    Expansion,
+    Measured,
+    Terms,
+    scaled_column,
+)
+from powersketch.feature_maps.rows import check_power
+from powersketch.powers import Scaled, ascending_powers
+
+# At high degrees, only this many levels can have weight that is worth a feature.
+_MOST_LEVELS = 128
+_HIGHEST_LEVEL = 4096  # beyond it, weight is spread too thin for any of them
+_DEVIATIONS = 6.0  # from the mean of a binomial law to where next to nothing is left of it
+
+
+class AugmentedRows:
+    """Rows x̃ = (√gamma · x, √coef0), whose inner products are gamma ⟨x, y⟩ + coef0.
+
+    `extra_columns` is the number of coordinates that x̃ has beyond those of x.
+    """
+
+    def __init__(self, gamma: float, coef0: float) -> None:
+        self.gamma, self.coef0 = gamma, coef0
+        self.root_gamma, self.root_coef0 = math.sqrt(gamma), math.sqrt(coef0)
+        self.extra_columns = int(coef0 > 0)
+
+    def squared_norms(self, X: Rows, threads: int) -> Vector:
+        """Return ‖x̃‖² of every row."""
+        return self.gamma * routines.squared_norms(X, threads=threads) + self.coef0
+
+    def direction(self, columns: int) -> Vector | None:
+        """Return the unit vector of the last coordinate, along which √coef0 is a shift."""
+        return np.eye(1, columns + 1, columns)[0] if self.extra_columns else None
+
+    def of(self, X: Rows, factor: float = 1.0) -> Rows:
+        """Return factor · x̃ of every row in the dtype of X, sparse if the rows are."""
+        scaled = X * X.dtype.type(self.root_gamma * factor)
+        if not self.extra_columns:
+            return scaled
+        constant = np.full((X.shape[0], 1), self.root_coef0 * factor, dtype=X.dtype)
+        if is_sparse(X):
+            return sp.hstack([scaled, sp.csr_array(constant)], format="csr")
+        return np.hstack([scaled, constant])
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The parts of a batch of augmented rows along and across a direction."""
+
+    squared_norms: Vector
+    along: Vector
+    squared_across: Vector
+    shift: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class MeanDirection:
+    """The unit vector u of the mean row in augmented space.
+
+    With a constant coordinate, the reflection that maps u to it turns x⊥ into the vector
+    √gamma · x − shift · u of as many coordinates as x. Without one, x⊥ itself serves, shift = a.
+    """
+
+    rows: AugmentedRows
+    direction: Vector
+    constant: float
+
+    @classmethod
+    def of_mean(cls, rows: AugmentedRows, mean: Vector) -> MeanDirection | None:
+        """Return the direction of the mean row's augmented row, or None if that is zero."""
+        scaled = rows.root_gamma * mean
+        norm = math.sqrt(math.fsum(scaled * scaled) + rows.coef0)
+        if norm == 0 or not math.isfinite(norm):
+            return None
+        return cls(rows, scaled / norm, rows.root_coef0 / norm)
+
+    @functools.cached_property
+    def _squared_length(self) -> float:
+        """‖direction‖², which is below one where there is a constant coordinate."""
+        return math.fsum(self.direction * self.direction)
+
+    def geometry(self, X: Rows, threads: int) -> Geometry:
+        """Measure every row."""
+        rows = self.rows
+        squares, dots = routines.row_moments(X, self.direction, threads=threads)
+        scaled_squares, scaled_dots = rows.gamma * squares, rows.root_gamma * dots
+        along = scaled_dots + rows.root_coef0 * self.constant
+        shift = along
+        if rows.extra_columns:
+            shift = (along + rows.root_coef0) / (1.0 + self.constant)
+        # ‖√gamma · x − shift · u‖², which does not cancel where the constant is most of the row.
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused later on
+            across = scaled_squares + shift * (shift * self._squared_length - 2.0 * scaled_dots)
+        return Geometry(scaled_squares + rows.coef0, along, np.maximum(across, 0.0), shift)
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialExpansion(Expansion):
+    """⟨x̃, ỹ⟩^degree around the mean, with the powers of x⊥ to some `levels`."""
+
+    centre: MeanDirection
+    degree: int
+    levels: tuple[int, ...]
+
+    name: ClassVar[str] = "mean"
+    constants: ClassVar[int] = 1
+
+    @classmethod
+    def of_pilot(
+        cls, centre: MeanDirection, degree: int, pilot: Rows
+    ) -> PolynomialExpansion | None:
+        """Choose the levels that have weight in the pilot rows; None if all are too high.
+
+        The squares of a row's amplitudes are a binomial law of mean degree · sin².
+        """
+        if degree <= _MOST_LEVELS:
+            return cls(centre, degree, tuple(range(1, degree + 1)))
+        geometry = centre.geometry(pilot, 1)
+        check_power(pilot, geometry.squared_norms, degree)
+        present = geometry.squared_norms > 0
+        if not present.any():
+            return None
+        sines = geometry.squared_across[present] / geometry.squared_norms[present]
+        sines = np.minimum(sines, 1.0)
+        means, spreads = degree * sines, np.sqrt(degree * sines * (1.0 - sines))
+        middle = float(np.median(means))
+        if middle > _HIGHEST_LEVEL:
+            return None
+        low = max(float(np.min(means - _DEVIATIONS * spreads)), middle - _MOST_LEVELS / 2, 1.0)
+        high = float(np.max(means + _DEVIATIONS * spreads)) + _DEVIATIONS**2
+        first = math.floor(low)
+        last = min(math.ceil(high), first + _MOST_LEVELS - 1, degree)
+        return cls(centre, degree, tuple(range(first, last + 1)))
+
+    @functools.cached_property
+    def parts(self) -> tuple[Terms, ...]:
+        """The powers of x⊥."""
+        direction = self.centre.direction
+        return (Terms(self.levels, direction, len(direction)),)
+
+    def measure(self, X: Rows, threads: int) -> Measured:
+        """Find the parts of the rows along and across the mean.
+
+        The amplitudes are √C(p, l) cos^(p−l) sin^l, with the sign of the cosine: their squares over
+        all degrees l add up to one and say how a row's norm is shared.
+        """
+        degree, geometry = self.degree, self.centre.geometry(X, threads)
+        check_power(X, geometry.squared_norms, degree)
+        lengths = np.sqrt(geometry.squared_norms)
+        present = np.where(lengths > 0, lengths, 1.0)
+        cosines = Scaled.of(geometry.along / present)
+        sines = Scaled.of(np.sqrt(geometry.squared_across) / present)
+
+        def amplitudes(_: int, levels: Sequence[int]) -> Float64:
+            along = ascending_powers(cosines, [degree - level for level in reversed(levels)])
+            roots = _binomial_roots(degree, tuple(levels))
+            return (roots * along[::-1] * ascending_powers(sines, levels)).to_float()
+
+        scale = np.full(len(lengths), self.centre.rows.root_gamma)
+        return Measured(
+            norms=Scaled.of(lengths).power(degree).to_float(),
+            constants=cosines.power(degree).to_float()[None, :],
+            rows=(AffineRows(scale, -geometry.shift, geometry.squared_across),),
+            amplitudes=amplitudes,
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _binomial_roots(degree: int, levels: tuple[int, ...]) -> Scaled:
+    """Return √C(degree, l) of every level as a column."""
+    return scaled_column([Scaled.binomial(degree, level).sqrt() for level in levels])
