@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from powersketch.comparison.memory import peak_bytes
 
 from powersketch import kernels
+from powersketch.comparison.measure import peak_bytes
 from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.kernel_ridge.choice import (
     Budget,
