@@ -29,13 +29,10 @@ TRAINING, FURTHER = uncentred(600, 12, seed=1), uncentred(500, 12, seed=2)
 MAPS: list[tuple[FeatureMap, float]] = [
     (PolynomialSketch(5, coef0=0.2), 0.05),
     (PolynomialSketch(3, norm_preserving=False), 0.1),
-    (GaussianSketch(1.0), 0.05),
     (GaussianSketch(1.0, method="fourier"), 0.1),
     (DotProductSketch("exp"), 0.03),
-    (ArcCosineSketch(0), 0.05),
     (ArcCosineSketch(1, method="random"), 0.1),
     (NeuralTangentSketch(2), 0.05),
-    (NeuralTangentSketch(2, bias_variance=0.1), 0.05),
 ]
 each_map = pytest.mark.parametrize(
     ("sketch", "eps"), MAPS, ids=[f"{k}-{type(s).__name__}" for k, (s, _) in enumerate(MAPS)]

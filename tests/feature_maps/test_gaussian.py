@@ -109,8 +109,8 @@ class TestChoice:
     @pytest.mark.parametrize(
         ("data", "gamma"),
         [
-            *(("digits", gamma) for gamma in GAMMAS),
-            *(("normal", gamma) for gamma in (0.05, 0.5, 2.0, 10.0)),
+            *(("digits", gamma) for gamma in GAMMAS[::2]),
+            *(("normal", gamma) for gamma in (0.05, 2.0)),
         ],
     )
     def test_auto_is_near_the_best_of_all_methods(self, data: str, gamma: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +100,7 @@ class PowerSketch:
         """The degrees in the order of the program's blocks."""
         return self.program.degrees
 
-    @property
+    @cached_property
     def leaf_length(self) -> int:
         """The length of T x, or of the padded x, and no less than what features of it take."""
         of_leaf = self.program.outputs[self.program.outputs[:, 4] == 0]

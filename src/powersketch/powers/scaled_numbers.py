@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Float64, slices
+from powersketch.arrays import Float64
 
 Exponents: TypeAlias = NDArray[np.int64]
 
@@ -167,9 +167,10 @@ def ascending_powers(base: Scaled, degrees: Sequence[int]) -> Scaled:
             factor = base.power(degree - last)
             mantissas[row], exponents[row] = factor.mantissa, factor.exponent
     exponents = np.add.accumulate(exponents, axis=0)
-    for part in slices(len(degrees), _PLAIN_FACTORS):
-        if part.start:
-            mantissas[part.start] *= mantissas[part.start - 1]
+    for start in range(0, len(degrees), _PLAIN_FACTORS):
+        part = slice(start, start + _PLAIN_FACTORS)
+        if start:
+            mantissas[start] *= mantissas[start - 1]
         mantissas[part], shifts = np.frexp(np.multiply.accumulate(mantissas[part], axis=0))
         exponents[part] += shifts
         exponents[part.stop :] += shifts[-1]

@@ -101,7 +101,10 @@ class StackedMap:
     ) -> StackedMap:
         """Choose the sizes from the pilot rows and sample every block's sketch."""
         measured = expansion.measure(pilot.rows, threads=1)
-        sizes = _pilot_sizes(expansion, measured, pilot, size)
+        all_shares = [
+            measured.amplitudes(part, terms.degrees) for part, terms in enumerate(expansion.parts)
+        ]
+        sizes = _pilot_sizes(expansion, measured, all_shares, pilot, size)
         others = [(1, expansion.parts[1].degrees[k]) for k in sizes.others]
         terms = (*((0, degree) for degree in sizes.degrees), *others)
         sketched = tuple(
@@ -111,18 +114,19 @@ class StackedMap:
         columns = expansion.parts[0].columns
         monomials = {degree: Monomials.of(columns, degree) for degree in sizes.exact}
         drawn = cls(expansion, sizes, terms, monomials, sketched, options.preserve_norms)
-        return dataclasses.replace(drawn, limits=drawn._pilot_limits(measured, size))
+        shares = [all_shares[part][expansion.parts[part].degrees.index(k)] for part, k in terms]
+        limits = drawn._pilot_limits(measured, np.array(shares).reshape(len(shares), -1), size)
+        return dataclasses.replace(drawn, limits=limits)
 
     def with_safe(self, safe: RowMap | None) -> StackedMap:
         """Return the map with another one that is as good for any rows."""
         return dataclasses.replace(self, safe=safe)
 
-    def _pilot_limits(self, measured: Measured, size: int) -> tuple[float, float]:
+    def _pilot_limits(self, measured: Measured, shares: Float64, size: int) -> tuple[float, float]:
         """Return the limits for rows that are not like those of the pilot.
 
         A map that does not look at the data has a variance of about 1 / size, for any row.
         """
-        shares = self._shares(measured)
         variances = self._variances(measured, shares, _sum_of_squares(shares))
         unusual = max(_UNUSUAL * float(np.median(variances)), _SMALL / size)
         return unusual, max(_OUT_OF_RANGE * float(np.max(variances)), _LARGE / size)
@@ -319,19 +323,22 @@ def _unit_rows(rows: ShiftedRows, terms: Terms, threads: int) -> Real:
     return affine
 
 
-def _pilot_sizes(expansion: Expansion, measured: Measured, pilot: Pilot, size: int) -> StackedSizes:
+def _pilot_sizes(
+    expansion: Expansion,
+    measured: Measured,
+    shares: Sequence[Float64],
+    pilot: Pilot,
+    size: int,
+) -> StackedSizes:
     """Choose the sizes from the mean share of every term in the kernel's diagonal.
 
     A few rows of large norm may have all of it, and decide for all others.
     """
-    squares = [
-        np.square(measured.amplitudes(part, terms.degrees))
-        for part, terms in enumerate(expansion.parts)
-    ]
+    squares = [np.square(part) for part in shares]
     totals = np.add.reduce(np.concatenate([np.square(measured.constants), *squares]), axis=0)
     norms = measured.norms
-    shares, _ = fair_shares(norms, pilot.lengths)
-    importance = shares / np.where(totals > _NOTHING, totals, 1.0)
+    fair, _ = fair_shares(norms, pilot.lengths)
+    importance = fair / np.where(totals > _NOTHING, totals, 1.0)
     means = [[math.fsum(importance * row) / len(norms) for row in part] for part in squares]
     first = expansion.parts[0]
     weights = np.zeros(max(first.degrees, default=1) + 1)
