@@ -78,9 +78,16 @@ $(NATIVE_TEST): $(addprefix build/native_tests/,$(NATIVE_TEST_PARTS))
 # Clang from the package ziglang, with its own warnings, as no other compiler is at hand everywhere.
 CLANG = $(BIN)/python -m ziglang c++ -Werror -fno-sanitize=all
 
-clang: $(addprefix build/clang/,$(NATIVE_TEST_PARTS))
-	$(CLANG) $^ -o build/clang/same_bits
+CLANG_TEST := $(addprefix build/clang/,$(NATIVE_TEST_PARTS))
+CLANG_BINDINGS := $(patsubst native/%.cpp,build/clang/%.o,$(wildcard native/bindings/*.cpp))
+
+# The module's other files are only compiled, for the warnings.
+clang: $(CLANG_TEST) $(CLANG_BINDINGS) build/clang/dispatch.o build/clang/thread_pool.o
+	$(CLANG) $(CLANG_TEST) -o build/clang/same_bits
 	build/clang/same_bits
+
+$(CLANG_BINDINGS): CLANG += $(subst -I,-isystem ,$(PYTHON_FLAGS))
+$(CLANG_BINDINGS): | $(VENV)/.build-tools
 
 build/clang/%.o: native/%.cpp $(NATIVE_HEADERS) | $(VENV)/.clang
 	@mkdir -p $(@D)
