@@ -35,7 +35,6 @@ _SMALLEST_RIDGE = 1e-9
 _JITTER = 1e-12
 _BLOCK_BYTES = 16 << 20
 _MOST_BLOCK_ROWS = 4096
-Indices: TypeAlias = NDArray[np.int64]
 
 
 def draw_landmarks(

@@ -1,11 +1,11 @@
 """The specification: every routine in plain NumPy, same arguments and draws as the compiled one."""
 
-from powersketch.routines.reference.exponential import gaussian_values
 from powersketch.routines.reference.tensor_sketch import TensorSketch, make_tensor_sketch
 from powersketch.routines.reference.transforms import (
     Chain,
     fourier,
     fwht,
+    gaussian_values,
     make_chain,
     product,
     row_moments,
