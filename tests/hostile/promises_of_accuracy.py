@@ -21,8 +21,8 @@ from powersketch import (
 )
 from powersketch.exceptions import OutlierWarning, RangeWarning
 from powersketch.feature_maps.outliers import fair_shares
+from powersketch.feature_maps.rows import distances_from
 from powersketch.kernels import Gaussian, Polynomial
-from powersketch.routines import squared_norms
 from tests.feature_maps.cases import Case
 from tests.hostile.matrices import GOOD, ROWS, AbsurdRow, Matrix, normal
 from tests.hostile.outcomes import demand
@@ -62,7 +62,7 @@ class Chooser:
         """
         sketch = self.estimator(**{"random_state": 5, **self.parameters, **choice}).fit(fitted_to)
         Z, K = sketch.transform(X), sketch.kernel_(X, dtype=np.float64)
-        lengths = np.sqrt(squared_norms(X))
+        lengths = distances_from(X, np.zeros(X.shape[1]))
         factors = fair_shares(np.sqrt(K.diagonal()), lengths)[1][:, None]
         return kernel_error(Z * factors, factors * K * factors.T)
 

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from powersketch.feature_maps import thinned, weighted_sample
 from powersketch.kernels import Gaussian, Kernel, Polynomial
 from powersketch.nystroem import LANDMARKS, draw_landmarks
+from powersketch.nystroem.draws import thinned, weighted_sample
 from powersketch.nystroem.scores import LeverageScores
 from powersketch.random_streams import RandomStreams
 from tests.kernels.kernel_cases import KERNELS

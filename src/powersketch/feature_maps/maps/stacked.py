@@ -115,7 +115,9 @@ class StackedMap:
         monomials = {degree: Monomials.of(columns, degree) for degree in sizes.exact}
         drawn = cls(expansion, sizes, terms, monomials, sketched, options.preserve_norms)
         shares = [all_shares[part][expansion.parts[part].degrees.index(k)] for part, k in terms]
-        limits = drawn._pilot_limits(measured, np.array(shares).reshape(len(shares), -1), size)
+        limits = drawn._pilot_limits(
+            measured, np.array(shares).reshape(len(shares), len(measured.norms)), size
+        )
         return dataclasses.replace(drawn, limits=limits)
 
     def with_safe(self, safe: RowMap | None) -> StackedMap:
