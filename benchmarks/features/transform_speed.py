@@ -216,7 +216,9 @@ def one_row_against_rbf_sampler(*, quick: bool) -> Table:
         GaussianSketch("scale", **options),
         NeuralTangentSketch(3, **options),
     )
-    maps = dict(zip(limits, sketches, strict=True)) | {"RBFSampler": RBFSampler("scale", **options)}
+    maps = dict(zip(limits, sketches, strict=True)) | {
+        "RBFSampler": RBFSampler(gamma="scale", **options)
+    }
     row = X[:1].astype(np.float64)
     calls = {name: partial(feature_map.fit(X).transform, row) for name, feature_map in maps.items()}
     seconds = best_seconds(calls, rounds=usual_rounds(quick))
