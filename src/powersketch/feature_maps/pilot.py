@@ -19,8 +19,7 @@ from powersketch.feature_maps.maps import (
     RowMap,
     features_of,
 )
-from powersketch.feature_maps.outliers import fair_shares
-from powersketch.feature_maps.rows import take_rows
+from powersketch.feature_maps.rows import fair_shares, take_rows
 from powersketch.random_streams import RandomStreams
 
 Map = TypeVar("Map", bound=RowMap)

@@ -18,9 +18,8 @@ from powersketch.feature_maps.expansions.polynomial import (
 from powersketch.feature_maps.maps import RowMap
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.maps.whole_power import AdaptiveMap, DirectMap, ExactMap
-from powersketch.feature_maps.outliers import central_row
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import check_power
+from powersketch.feature_maps.rows import central_row, check_power
 from powersketch.kernels import Kernel, Polynomial
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomials_fit

@@ -31,8 +31,7 @@ from powersketch.feature_maps.expansions import (
 )
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries, horner
 from powersketch.feature_maps.expansions.polynomial import AugmentedRows, MeanDirection
-from powersketch.feature_maps.outliers import central_row
-from powersketch.feature_maps.rows import check_norms, check_values
+from powersketch.feature_maps.rows import central_row, check_norms, check_values
 from powersketch.powers import Scaled, ascending_powers
 
 _HIGHEST_EXPANDED = 16

@@ -23,9 +23,8 @@ from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, slices
 from powersketch.execution import interruptible
 from powersketch.feature_maps.maps import ORDINARY, RowMap, Strangeness, features_of, write_batches
-from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import batch_rows
+from powersketch.feature_maps.rows import batch_rows, fair_shares
 from powersketch.powers import FormatCache, times_rows, to_one
 from powersketch.sketches import TensorSRHT
 

@@ -28,9 +28,8 @@ from powersketch.feature_maps.maps import (
     restore_vanished,
 )
 from powersketch.feature_maps.maps.sizes import StackedSizes, choose_sizes
-from powersketch.feature_maps.outliers import fair_shares
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import column_sums
+from powersketch.feature_maps.rows import column_sums, fair_shares
 from powersketch.powers import (
     Monomials,
     Powers,
