@@ -37,7 +37,7 @@ ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint sanitize clang hostile bench clean
+.PHONY: help demo test lint sanitize clang hostile bench readme clean
 
 help:
 	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
@@ -66,6 +66,7 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run -Werror $(NATIVE_FILES)
+	$(BIN)/python -m benchmarks.readme --check
 
 # Without -mavx flags the wide vectors are lowered to what every machine has.
 build/native_tests/%.o: native/%.cpp $(NATIVE_HEADERS)
@@ -117,6 +118,9 @@ hostile: $(VENV)/.installed
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(PART)
+
+readme: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.readme
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
