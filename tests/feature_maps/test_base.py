@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -115,3 +116,15 @@ class TestGamma:
         sketch = estimator(gamma=gamma, random_state=0).fit(X)
         assert sketch.gamma_ == sketch.kernel_.gamma
         assert sketch.gamma_ == sketch._exact_kernel().resolve(X).gamma
+
+
+@each_kind
+def test_what_a_transform_prepares_is_not_pickled(case: Case) -> None:
+    """Compiled chains are cached for the next call; in pickles, a few numbers are all there is."""
+    X = case.rows(20)
+    sketch = case.sketch().fit(X)
+    before = pickle.dumps(sketch)
+    Z = sketch.transform(X)
+    after = pickle.dumps(sketch)
+    assert len(after) < len(before) + 500
+    assert_same_bits(pickle.loads(after).transform(X), Z)
