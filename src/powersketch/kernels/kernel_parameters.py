@@ -14,12 +14,12 @@ from powersketch.arrays import Float64, Rows, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.kernels.rows import (
     MatrixLike,
-    checked_matrix,
     mean_length,
     squared_distances_of_pairs,
 )
 from powersketch.parameters import checked_positive, one_of
 from powersketch.routines import row_moments, squared_norms
+from powersketch.validation import checked_matrix
 
 Gamma: TypeAlias = Any
 """A positive number; or "scale" or "median", which `resolve` turns into one."""
@@ -106,17 +106,6 @@ class KernelParameters:
         check_parameter_names(type(self).__name__, params, known)
         self.__dict__.update(type(self)(**(known | params)).__dict__)
         return self
-
-    @property
-    def _gamma(self) -> float:
-        """Gamma as a number, which formulas take."""
-        gamma = getattr(self, "gamma", None)
-        if isinstance(gamma, str):
-            raise InputError(
-                f"{self} has no values before gamma={gamma!r} is resolved from data: use "
-                "kernel.resolve(X), or give gamma as a number."
-            )
-        return float(gamma)  # type: ignore[arg-type]
 
 
 def check_parameter_names(kernel: str, params: Iterable[str], allowed: Iterable[str]) -> None:
