@@ -146,6 +146,21 @@ class RandomStreams:
         # The copy lets the rest of the permutation be freed.
         return self.permutation(name, population)[:count].copy()
 
+    def coordinates(self, name: str, length: int, count: int) -> NDArray[np.int32]:
+        """Return integers drawn from ``0, ..., length - 1``, each about equally often.
+
+        They are whole permutations, the streams ``name/0``, ``name/1``, …, and a part of one, so
+        that how often integers occur differs by at most one.
+
+        Examples
+        --------
+        >>> RandomStreams(7).coordinates("demo", length=3, count=5)
+        array([1, 0, 2, 2, 1], dtype=int32)
+        """
+        rounds = range(-(-count // length))
+        samples = [self.permutation(f"{name}/{i}", length) for i in rounds]
+        return np.concatenate(samples)[:count].astype(np.int32)
+
     def integers(self, name: str, count: int, high: int) -> NDArray[np.int64]:
         """Return independent integers uniform on ``0, ..., high - 1``, for ``high`` up to 2**32.
 
