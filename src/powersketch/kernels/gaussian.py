@@ -10,9 +10,9 @@ import numpy as np
 from powersketch.arrays import Float64, Real, Rows, is_sparse, median_row
 from powersketch.exceptions import InputError
 from powersketch.kernels.kernel import Kernel, Preparation, Prepared
-from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
 from powersketch.kernels.rows import MatrixLike, inner_products, squared_distances_of_pairs
 from powersketch.kernels.series import PowerSeries, exponential_series
+from powersketch.parameters import Gamma, checked_gamma
 from powersketch.routines import gaussian_values, squared_norms
 from powersketch.validation import checked_matrix
 

@@ -111,8 +111,8 @@ class Kernel(KernelParameters, ABC):
         array([[121.,   4.]])
         """
         X, other = checked_pair(X, Y)
-        threads = thread_count(n_jobs)
         kind = np.result_type(X.dtype, other.dtype) if dtype is None else checked_dtype(dtype)
+        threads = thread_count(n_jobs)
         values = np.empty((X.shape[0], other.shape[0]), kind)
         for rows, columns, tile in self._tiles(X, other, kind, threads):
             if other is X and rows == columns:
@@ -142,8 +142,8 @@ class Kernel(KernelParameters, ABC):
         >>> Polynomial(degree=2).diagonal([[1.0, 2.0], [0.0, 1.0]])
         array([25.,  1.])
         """
-        X = checked_matrix("X", X)
         self._check_resolved()
+        X = checked_matrix("X", X)
         values = np.empty(X.shape[0], X.dtype)
         prepare = self._preparation(X, X)
         for rows in slices(X.shape[0], tile_edge(X)):
@@ -227,8 +227,8 @@ class Kernel(KernelParameters, ABC):
         >>> Polynomial(degree=2).columns([[3.0, 4.0]])(np.array([[1.0, 2.0]]), np.dtype(float))
         array([[121.]])
         """
-        Y = checked_matrix("Y", Y)
         self._check_resolved()
+        Y = checked_matrix("Y", Y)
         prepare = self._preparation(Y, Y)
         with np.errstate(over="ignore", invalid="ignore"):
             right = prepare(Y, slice(None))

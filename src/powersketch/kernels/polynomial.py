@@ -11,11 +11,10 @@ import numpy as np
 from powersketch.arrays import Float64
 from powersketch.exceptions import InputError
 from powersketch.kernels.kernel import Kernel
-from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
 from powersketch.kernels.rows import or_float64
 from powersketch.kernels.series import CoefficientSeries
 from powersketch.kernels.series.power_series import wide_decimals
-from powersketch.parameters import checked_integer, checked_non_negative
+from powersketch.parameters import Gamma, checked_gamma, checked_integer, checked_non_negative
 
 _HIGHEST_DEGREE = 2**30
 
