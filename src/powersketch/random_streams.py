@@ -212,7 +212,7 @@ class RandomStreams:
         return f"{self.path}/{name}" if self.path else name
 
 
-def _checked(name: str, value: int, lowest: int, highest: int = _LARGEST_COUNT) -> int:
+def _checked(name: str, value: object, lowest: int, highest: int = _LARGEST_COUNT) -> int:
     """Return a number in its range; this is asked so often that the usual case is told apart."""
     if type(value) is int and lowest <= value <= highest:
         return value
@@ -242,7 +242,7 @@ def seed_from(random_state: int | np.random.RandomState | None) -> int:
     if random_state is None:
         return secrets.randbelow(_RANDOM_STATE_LIMIT)
     if isinstance(random_state, numbers.Integral):
-        return checked_integer("random_state", random_state, 0, _RANDOM_STATE_LIMIT - 1)
+        return _checked("random_state", random_state, 0, _RANDOM_STATE_LIMIT - 1)
     try:
         generator = check_random_state(random_state)
     except ValueError as error:

@@ -345,20 +345,17 @@ class Kernel(KernelParameters, ABC):
         prepare = self._preparation(X, Y)
         edge, width = block_rows or tile_edge(X), tile_edge(Y)
 
-        def prepared(columns: slice) -> Prepared:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return prepare(Y, columns)
-
         def places() -> Iterator[tuple[slice, slice, Prepared]]:
             for columns in slices(Y.shape[0], width):
-                right = prepared(columns)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    right = prepare(Y, columns)
                 for rows in tile_rows(columns, X.shape[0], edge, symmetric=Y is X):
                     yield rows, columns, right
 
-        def computed(place: tuple[slice, slice, Prepared]) -> tuple[slice, slice, Real]:
+        def computed(place: tuple[slice, slice, Prepared | None]) -> tuple[slice, slice, Real]:
             rows, columns, right = place
             with np.errstate(over="ignore", invalid="ignore"):
-                left = prepare(X, rows)
+                right, left = right or prepare(Y, columns), prepare(X, rows)
                 tile = self._tile(left, right, dtype)
                 if Y is X and rows.start < columns.stop:
                     diagonal = self._checked_diagonal(left[1], tile.dtype)
@@ -367,8 +364,7 @@ class Kernel(KernelParameters, ABC):
             return rows, columns, tile
 
         if threads == 1 and X.shape[0] <= edge and Y.shape[0] <= width:
-            rows, columns = slice(0, X.shape[0]), slice(0, Y.shape[0])
-            yield computed((rows, columns, prepared(columns)))
+            yield computed((slice(0, X.shape[0]), slice(0, Y.shape[0]), None))
         else:
             yield from ordered_map(computed, places(), threads)
 

@@ -103,9 +103,11 @@ class PowerSketch:
     @cached_property
     def leaf_length(self) -> int:
         """The length of T x, or of the padded x, and no less than what features of it take."""
+        if self.base is not None:
+            return self.pair.length
         of_leaf = self.program.outputs[self.program.outputs[:, 4] == 0]
         taken = int((of_leaf[:, 1] + of_leaf[:, 2]).max(initial=0))
-        return padded_length(max(self.columns if self.base is None else self.base.size, taken))
+        return padded_length(max(self.columns, taken))
 
     def literal_factor(self, degree: int) -> float:
         """Return √(rows of S / rows used) of a degree: S itself is scaled for all of its rows."""
