@@ -5,15 +5,19 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from powersketch.exceptions import InputError, InputTypeError
 
+Gamma: TypeAlias = Any
+"""A positive number; or "scale" or "median", which a kernel's `resolve` turns into one."""
+
 _SMALLEST_TOLERANCE = 1e-15
 _LARGEST_ALPHA = 1e300
+_GAMMA_RULES = ("scale", "median")
 
 
 def checked_integer(
@@ -116,6 +120,23 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
         names = ", ".join(repr(name) for name in allowed)
         raise InputError(f"{name}={value!r} is unknown; use one of {names}.")
     return value
+
+
+def checked_gamma(gamma: object) -> Gamma:
+    """Return the name of a rule, or a positive number as a float; refuse everything else."""
+    if isinstance(gamma, str):
+        return one_of("gamma", gamma, _GAMMA_RULES)
+    return checked_positive("gamma", gamma)
+
+
+def check_parameter_names(kernel: str, params: Iterable[str], allowed: Iterable[str]) -> None:
+    """Refuse parameters that a kernel does not have."""
+    for name in params:
+        if name not in allowed:
+            raise InputError(
+                f"the {kernel} kernel has no {name}; its parameters are "
+                f"{', '.join(allowed) or 'none'}: leave {name} out, or choose another kernel."
+            )
 
 
 def refuse_unused(estimator: Any, unused: Mapping[str, str]) -> None:

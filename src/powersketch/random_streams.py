@@ -146,6 +146,21 @@ class RandomStreams:
         # The copy lets the rest of the permutation be freed.
         return self.permutation(name, population)[:count].copy()
 
+    def coordinates(self, name: str, length: int, count: int) -> NDArray[np.int32]:
+        """Return integers drawn from ``0, ..., length - 1``, each about equally often.
+
+        They are whole permutations, the streams ``name/0``, ``name/1``, …, and a part of one, so
+        that how often integers occur differs by at most one.
+
+        Examples
+        --------
+        >>> RandomStreams(7).coordinates("demo", length=3, count=5)
+        array([1, 0, 2, 2, 1], dtype=int32)
+        """
+        rounds = range(-(-count // length))
+        samples = [self.permutation(f"{name}/{i}", length) for i in rounds]
+        return np.concatenate(samples)[:count].astype(np.int32)
+
     def integers(self, name: str, count: int, high: int) -> NDArray[np.int64]:
         """Return independent integers uniform on ``0, ..., high - 1``, for ``high`` up to 2**32.
 
@@ -197,7 +212,7 @@ class RandomStreams:
         return f"{self.path}/{name}" if self.path else name
 
 
-def _checked(name: str, value: int, lowest: int, highest: int = _LARGEST_COUNT) -> int:
+def _checked(name: str, value: object, lowest: int, highest: int = _LARGEST_COUNT) -> int:
     """Return a number in its range; this is asked so often that the usual case is told apart."""
     if type(value) is int and lowest <= value <= highest:
         return value
@@ -227,7 +242,7 @@ def seed_from(random_state: int | np.random.RandomState | None) -> int:
     if random_state is None:
         return secrets.randbelow(_RANDOM_STATE_LIMIT)
     if isinstance(random_state, numbers.Integral):
-        return checked_integer("random_state", random_state, 0, _RANDOM_STATE_LIMIT - 1)
+        return _checked("random_state", random_state, 0, _RANDOM_STATE_LIMIT - 1)
     try:
         generator = check_random_state(random_state)
     except ValueError as error:

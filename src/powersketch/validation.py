@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
 from powersketch import routines
-from powersketch.arrays import Float64, Rows
+from powersketch.arrays import Float64, Real, Rows
 from powersketch.exceptions import InputError, InputTypeError
 
 REAL_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -40,6 +40,55 @@ def without_duplicates(X: Rows) -> Rows:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def checked_matrix(name: str, matrix: Any) -> Rows:
+    """Return finite float32 or float64 rows, dense or CSR, or say what is wrong with them."""
+    matrix = sound_array(name, matrix)
+    if not sparse.issparse(matrix):
+        matrix = np.asarray(matrix)
+    _check_real_dtype(name, matrix.dtype)
+    return check_array(matrix, **REAL_ROWS, input_name=name)
+
+
+def checked_pair(X: Any, Y: Any) -> tuple[Rows, Rows]:
+    """Return the rows of X and of Y, which is X itself for None; refuse different lengths."""
+    X = checked_matrix("X", X)
+    if Y is None:
+        return X, X
+    Y = checked_matrix("Y", Y)
+    if X.shape[1] != Y.shape[1]:
+        raise InputError(
+            f"X has {X.shape[1]} features and Y has {Y.shape[1]}; "
+            "the numbers must be equal: give both the same columns."
+        )
+    return X, Y
+
+
+def checked_vectors(V: Any, length: int) -> Real:
+    """Return one vector or the columns of a matrix, of the given length and finite."""
+    if sparse.issparse(V):
+        raise InputTypeError(
+            f"V is a {type(V).__name__}; allowed is a dense array: use V.toarray()."
+        )
+    vectors: NDArray[Any] = np.asarray(sound_array("V", V))
+    _check_real_dtype("V", vectors.dtype)
+    if vectors.ndim not in (1, 2) or vectors.shape[0] != length:
+        raise InputError(
+            f"V has shape {vectors.shape}; allowed are ({length},) and ({length}, t), an entry or "
+            "a row of V for every column of the kernel matrix: give V that length."
+        )
+    if not np.isfinite(vectors).all():
+        raise InputError("V contains NaN or infinity; allowed are finite numbers: remove them.")
+    return vectors if vectors.dtype == np.float32 else vectors.astype(np.float64, copy=False)
+
+
+def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return float32 or float64, or refuse what is neither."""
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise InputError(f"dtype={dtype!r} is not possible; allowed are float32 and float64.")
+    return kind
 
 
 def checked_columns(name: str, values: Any, rows: int, remedy: str) -> Float64:
@@ -83,6 +132,14 @@ def sound_array(name: str, X: Any) -> Any:
             if isinstance(row, np.ma.MaskedArray):
                 _refuse_masked(f"{name}[{i}]", row)
     return X
+
+
+def _check_real_dtype(name: str, dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "biuf":
+        raise InputTypeError(
+            f"{name} has dtype {dtype}; allowed are bool, integer and real floating "
+            f"types: convert with {name}.astype(float)."
+        )
 
 
 def _refuse_masked(name: str, X: np.ma.MaskedArray[Any, Any]) -> None:

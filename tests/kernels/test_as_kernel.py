@@ -107,7 +107,7 @@ class InverseQuadratic(Kernel):
         self.gamma = gamma
 
     def _values(self, products: Any, left: Any, right: Any) -> Any:
-        return 1.0 / (1.0 + self._gamma * (np.add.outer(left, right) - 2.0 * products))
+        return 1.0 / (1.0 + self.gamma * (np.add.outer(left, right) - 2.0 * products))
 
     def _diagonal_values(self, sizes: Any) -> Any:
         return np.ones_like(sizes)

@@ -162,7 +162,7 @@ class TestLiteralChain:
         Z = features(sketch, X)
         for degree, cut in wanted.items():
             block = Z[:, cut.offset : cut.offset + cut.size]
-            assert_rows_close(block, powers[degree][:, cut.start : cut.stop])
+            assert_rows_close(block, powers[degree][:, cut.start : cut.start + cut.size])
 
     def test_is_homogeneous(self) -> None:
         sketch, X = single(6), points(9, COLUMNS)

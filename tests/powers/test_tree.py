@@ -175,6 +175,8 @@ class QuickStreams:
     def permutation(self, name: str, size: int) -> Any:
         return self.once(name, lambda: self.generator.permutation(size))
 
+    coordinates = RandomStreams.coordinates
+
     def key(self, name: str) -> Any:
         return self.once(name, lambda: int(self.generator.integers(0, 2**63)))
 

@@ -8,11 +8,11 @@ from powersketch.kernels.arc_cosine import ArcCosine
 from powersketch.kernels.dot_product import DotProduct
 from powersketch.kernels.gaussian import Gaussian
 from powersketch.kernels.kernel import Kernel
-from powersketch.kernels.kernel_parameters import check_parameter_names, resolved_gamma
+from powersketch.kernels.kernel_parameters import resolved_gamma
 from powersketch.kernels.neural_tangent import NeuralTangent
 from powersketch.kernels.polynomial import Linear, Polynomial
 from powersketch.kernels.rows import MatrixLike
-from powersketch.parameters import one_of
+from powersketch.parameters import check_parameter_names, one_of
 
 __all__ = [
     "KERNEL_NAMES",

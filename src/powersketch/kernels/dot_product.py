@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from powersketch.arrays import Float64, Rows
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.kernel import Kernel, Preparation, Prepared
-from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
+from powersketch.kernels.rows import with_squared_norms
 from powersketch.kernels.series import NAMED_SERIES, CoefficientSeries, PowerSeries, callable_series
 from powersketch.kernels.series.closed_forms import RescaledSeries
 from powersketch.kernels.series.contour import values_of
-from powersketch.routines import squared_norms
+from powersketch.parameters import Gamma, checked_gamma
 
 # Rows of norm one are so up to a few roundings, which must not put them outside the disk.
 _TOLERANCE_IN_ROUNDINGS = 64
@@ -92,7 +92,8 @@ class DotProduct(Kernel):
         >>> DotProduct("exp").power_series().coefficients(3)
         array([1.        , 1.        , 0.5       , 0.16666667])
         """
-        gamma, series = self._gamma, self._unscaled
+        self._check_resolved()
+        gamma, series = self.gamma, self._unscaled
         if series is None:
             series = as_power_series(self.series, gamma * radius)
         return series if gamma == 1.0 else RescaledSeries(series, gamma)
@@ -115,14 +116,15 @@ class DotProduct(Kernel):
         >>> DotProduct("exp").profile([0.0, 1.0]).round(4)
         array([1.    , 2.7183])
         """
+        self._check_resolved()
         return self._evaluated(np.asarray(products, dtype=np.float64))
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         roundings = max(np.finfo(X.dtype).eps, np.finfo(Y.dtype).eps)
         return partial(self._checked_rows, tolerance=_TOLERANCE_IN_ROUNDINGS * float(roundings))
 
-    def _checked_rows(self, block: Rows, tolerance: float) -> Prepared:
-        norms = squared_norms(block)
+    def _checked_rows(self, X: Rows, rows: slice, tolerance: float) -> Prepared:
+        block, norms = with_squared_norms(X, rows)
         series = None if self._unscaled is None else self.power_series()
         if series is not None and not series.contains(norms, tolerance):
             raise InputError(
@@ -139,7 +141,7 @@ class DotProduct(Kernel):
 
     def _evaluated(self, products: Float64) -> Float64:
         if self._unscaled is None:
-            return values_of(self.series, self._gamma * products)
+            return values_of(self.series, self.gamma * products)
         series = self.power_series()
         return series.value(np.clip(products, -series.radius, series.radius))
 

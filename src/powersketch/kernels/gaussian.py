@@ -10,10 +10,11 @@ import numpy as np
 from powersketch.arrays import Float64, Real, Rows, is_sparse, median_row
 from powersketch.exceptions import InputError
 from powersketch.kernels.kernel import Kernel, Preparation, Prepared
-from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
-from powersketch.kernels.rows import inner_products, squared_distances_of_pairs
+from powersketch.kernels.rows import MatrixLike, inner_products, squared_distances_of_pairs
 from powersketch.kernels.series import PowerSeries, exponential_series
+from powersketch.parameters import Gamma, checked_gamma
 from powersketch.routines import gaussian_values, squared_norms
+from powersketch.validation import checked_matrix
 
 # Where gamma · ‖x‖² is above this, rounding errors of inner products can be seen in the kernel.
 _FAR = 2.0**20
@@ -72,29 +73,37 @@ class Gaussian(Kernel):
         >>> Gaussian(gamma=0.5).power_series().coefficients(3)
         array([1.        , 1.        , 0.5       , 0.16666667])
         """
-        return exponential_series(2.0 * self._gamma)
+        self._check_resolved()
+        return exponential_series(2.0 * self.gamma)
+
+    def diagonal(self, X: MatrixLike) -> Real:
+        """Return ones, the values of the kernel at equal rows; see :meth:`Kernel.diagonal`."""
+        X = checked_matrix("X", X)
+        return np.ones(X.shape[0], X.dtype)
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         if is_sparse(X) or is_sparse(Y):
             return super()._preparation(X, Y)
         centre = median_row(X)
 
-        def shifted(block: Rows) -> Prepared:
-            differences = block - centre
+        def shifted(X: Rows, rows: slice) -> Prepared:
+            differences = np.subtract(X[rows], centre, order="C")
             return differences, squared_norms(differences)
 
         return shifted
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
-        tile = super()._tile(left, right, dtype)
-        far = [np.flatnonzero(self._gamma * sizes > _FAR) for _, sizes in (left, right)]
-        if len(far[0]) and len(far[1]):
-            rows, columns = left[0][far[0]], right[0][far[1]]
-            sizes = np.add.outer(left[1][far[0]], right[1][far[1]])
+        products = inner_products(left[0], right[0])
+        tile = self._rounded_values(products, left[1], right[1], dtype)
+        far_left = np.flatnonzero(self.gamma * left[1] > _FAR)
+        far_right = np.flatnonzero(self.gamma * right[1] > _FAR)
+        if len(far_left) and len(far_right):
+            rows, columns = left[0][far_left], right[0][far_right]
+            sizes = np.add.outer(left[1][far_left], right[1][far_right])
             distances = sizes - 2.0 * inner_products(rows, columns)
-            doubtful = self._gamma * (distances - _ROUNDING * sizes) < _ZERO
+            doubtful = self.gamma * (distances - _ROUNDING * sizes) < _ZERO
             for i, j, exact in squared_distances_of_pairs(rows, columns, doubtful):
-                tile[far[0][i], far[1][j]] = np.exp(-self._gamma * exact)
+                tile[far_left[i], far_right[j]] = np.exp(-self.gamma * exact)
         return tile
 
     def _rounded_values(
@@ -102,7 +111,7 @@ class Gaussian(Kernel):
     ) -> Real:
         # Products of dense with sparse rows lie in columns, and given norms may have gaps.
         products, left, right = map(np.ascontiguousarray, (products, left, right))
-        tile: Real = gaussian_values(products, left, right, self._gamma, dtype)
+        tile: Real = gaussian_values(products, left, right, self.gamma, dtype)
         # Entries are numbers from zero to one, or NaN where norms or products exceed float64.
         if np.isnan(tile.min(initial=1.0)):
             raise InputError(self._overflow_text(products, left, right, dtype))

@@ -16,27 +16,27 @@ from powersketch.execution import ordered_map, thread_count
 from powersketch.kernels.kernel_parameters import KernelParameters
 from powersketch.kernels.rows import (
     MatrixLike,
-    checked_dtype,
-    checked_matrix,
-    checked_pair,
-    checked_vectors,
-    float64_block,
     inner_products,
-    mirror_lower_triangle,
     or_float64,
     rounded_sums,
     tile_edge,
     tile_rows,
+    with_squared_norms,
 )
 from powersketch.kernels.series import PowerSeries
 from powersketch.parameters import checked_integer
-from powersketch.routines import squared_norms
-from powersketch.validation import sound_array
+from powersketch.validation import (
+    checked_dtype,
+    checked_matrix,
+    checked_pair,
+    checked_vectors,
+    sound_array,
+)
 
 # The rows whose inner products the kernel is computed from, and their sizes.
 Prepared: TypeAlias = tuple[Rows, Float64]
-# From rows in float64.
-Preparation: TypeAlias = Callable[[Rows], Prepared]
+# From a matrix, and the part of its rows that is wanted.
+Preparation: TypeAlias = Callable[[Rows, slice], Prepared]
 
 # Given inner products are turned into values in blocks of this many, 2 MiB.
 _ENTRIES_OF_TILE = 2**18
@@ -111,12 +111,13 @@ class Kernel(KernelParameters, ABC):
         array([[121.,   4.]])
         """
         X, other = checked_pair(X, Y)
-        threads = thread_count(n_jobs)
         kind = np.result_type(X.dtype, other.dtype) if dtype is None else checked_dtype(dtype)
+        threads = thread_count(n_jobs)
         values = np.empty((X.shape[0], other.shape[0]), kind)
         for rows, columns, tile in self._tiles(X, other, kind, threads):
             if other is X and rows == columns:
-                mirror_lower_triangle(tile)
+                # A product may round the two triangles differently.
+                np.copyto(tile, tile.T, where=np.triu(np.ones(tile.shape, dtype=bool), 1))
             elif other is X:
                 values[columns, rows] = tile.T
             values[rows, columns] = tile
@@ -141,12 +142,13 @@ class Kernel(KernelParameters, ABC):
         >>> Polynomial(degree=2).diagonal([[1.0, 2.0], [0.0, 1.0]])
         array([25.,  1.])
         """
+        self._check_resolved()
         X = checked_matrix("X", X)
         values = np.empty(X.shape[0], X.dtype)
         prepare = self._preparation(X, X)
         for rows in slices(X.shape[0], tile_edge(X)):
             with np.errstate(over="ignore", invalid="ignore"):
-                _, sizes = prepare(float64_block(X, rows))
+                _, sizes = prepare(X, rows)
                 values[rows] = self._checked_diagonal(sizes, X.dtype)
         return values
 
@@ -225,17 +227,18 @@ class Kernel(KernelParameters, ABC):
         >>> Polynomial(degree=2).columns([[3.0, 4.0]])(np.array([[1.0, 2.0]]), np.dtype(float))
         array([[121.]])
         """
+        self._check_resolved()
         Y = checked_matrix("Y", Y)
         prepare = self._preparation(Y, Y)
         with np.errstate(over="ignore", invalid="ignore"):
-            right = prepare(float64_block(Y, slice(None)))
+            right = prepare(Y, slice(None))
 
         def values(X: Rows, dtype: np.dtype[Any]) -> Real:
             X = sound_array("X", X)
             if is_sparse(X) != is_sparse(Y):
                 return self(X, Y, dtype=dtype)
             with np.errstate(over="ignore", invalid="ignore"):
-                return self._tile(prepare(float64_block(X, slice(None))), right, dtype)
+                return self._tile(prepare(X, slice(None)), right, dtype)
 
         return values
 
@@ -277,6 +280,7 @@ class Kernel(KernelParameters, ABC):
                 f"{sizes[1].shape} squared norms; allowed are (n, m), (n,) and (m,)."
             )
 
+        self._check_resolved()
         values = np.empty(given.shape, kind)
 
         def write(rows: slice) -> None:
@@ -311,7 +315,7 @@ class Kernel(KernelParameters, ABC):
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         """Return how rows of X and of Y are prepared; the same for both."""
-        return lambda block: (block, squared_norms(block))
+        return with_squared_norms
 
     def _products(self, left: Rows, right: Rows) -> Float64:
         """Return the inner products of all prepared rows."""
@@ -337,20 +341,21 @@ class Kernel(KernelParameters, ABC):
         self, X: Rows, Y: Rows, dtype: np.dtype[Any], threads: int, block_rows: int | None = None
     ) -> Generator[tuple[slice, slice, Real], None, None]:
         """Yield rows, columns and entries of tiles; if Y is X, only on and below the diagonal."""
+        self._check_resolved()
         prepare = self._preparation(X, Y)
+        edge, width = block_rows or tile_edge(X), tile_edge(Y)
 
         def places() -> Iterator[tuple[slice, slice, Prepared]]:
-            for columns in slices(Y.shape[0], tile_edge(Y)):
+            for columns in slices(Y.shape[0], width):
                 with np.errstate(over="ignore", invalid="ignore"):
-                    right = prepare(float64_block(Y, columns))
-                edge = block_rows or tile_edge(X)
+                    right = prepare(Y, columns)
                 for rows in tile_rows(columns, X.shape[0], edge, symmetric=Y is X):
                     yield rows, columns, right
 
-        def computed(place: tuple[slice, slice, Prepared]) -> tuple[slice, slice, Real]:
+        def computed(place: tuple[slice, slice, Prepared | None]) -> tuple[slice, slice, Real]:
             rows, columns, right = place
             with np.errstate(over="ignore", invalid="ignore"):
-                left = prepare(float64_block(X, rows))
+                right, left = right or prepare(Y, columns), prepare(X, rows)
                 tile = self._tile(left, right, dtype)
                 if Y is X and rows.start < columns.stop:
                     diagonal = self._checked_diagonal(left[1], tile.dtype)
@@ -358,7 +363,10 @@ class Kernel(KernelParameters, ABC):
                     tile[indices, indices + rows.start - columns.start] = diagonal
             return rows, columns, tile
 
-        return ordered_map(computed, places(), threads)
+        if threads == 1 and X.shape[0] <= edge and Y.shape[0] <= width:
+            yield computed((slice(0, X.shape[0]), slice(0, Y.shape[0]), None))
+        else:
+            yield from ordered_map(computed, places(), threads)
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         return self._rounded_values(self._products(left[0], right[0]), left[1], right[1], dtype)
@@ -375,6 +383,15 @@ class Kernel(KernelParameters, ABC):
                 text = self._overflow_text(products[rows], left[rows], right, dtype)
                 raise InputError(text)
         return tile
+
+    def _check_resolved(self) -> None:
+        """Refuse to compute values while gamma is the name of a rule."""
+        gamma = getattr(self, "gamma", None)
+        if isinstance(gamma, str):
+            raise InputError(
+                f"{self} has no values before gamma={gamma!r} is resolved from data: use "
+                "kernel.resolve(X), or give gamma as a number."
+            )
 
     def _checked_diagonal(self, sizes: Float64, dtype: np.dtype[Any]) -> Real:
         values = self._diagonal_values(sizes).astype(dtype, copy=False)

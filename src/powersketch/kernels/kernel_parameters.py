@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,15 +13,12 @@ from powersketch.arrays import Float64, Rows, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.kernels.rows import (
     MatrixLike,
-    checked_matrix,
     mean_length,
     squared_distances_of_pairs,
 )
-from powersketch.parameters import checked_positive, one_of
+from powersketch.parameters import Gamma, check_parameter_names, checked_gamma
 from powersketch.routines import row_moments, squared_norms
-
-Gamma: TypeAlias = Any
-"""A positive number; or "scale" or "median", which `resolve` turns into one."""
+from powersketch.validation import checked_matrix
 
 _RULES = {
     "scale": ("1 / (n_features * variance of X)", "variance"),
@@ -107,34 +103,6 @@ class KernelParameters:
         self.__dict__.update(type(self)(**(known | params)).__dict__)
         return self
 
-    @property
-    def _gamma(self) -> float:
-        """Gamma as a number, which formulas take."""
-        gamma = getattr(self, "gamma", None)
-        if isinstance(gamma, str):
-            raise InputError(
-                f"{self} has no values before gamma={gamma!r} is resolved from data: use "
-                "kernel.resolve(X), or give gamma as a number."
-            )
-        return float(gamma)  # type: ignore[arg-type]
-
-
-def check_parameter_names(kernel: str, params: Iterable[str], allowed: Iterable[str]) -> None:
-    """Refuse parameters that a kernel does not have."""
-    for name in params:
-        if name not in allowed:
-            raise InputError(
-                f"the {kernel} kernel has no {name}; its parameters are "
-                f"{', '.join(allowed) or 'none'}: leave {name} out, or choose another kernel."
-            )
-
-
-def checked_gamma(gamma: object) -> Gamma:
-    """Return the name of a rule, or a positive number as a float; refuse everything else."""
-    if isinstance(gamma, str):
-        return one_of("gamma", gamma, tuple(_RULES))
-    return checked_positive("gamma", gamma)
-
 
 def resolved_gamma(gamma: Gamma, X: Rows) -> float:
     """Return gamma as a number, by its rule from the rows: the same bits on every machine.
@@ -144,9 +112,9 @@ def resolved_gamma(gamma: Gamma, X: Rows) -> float:
     of different rows among at most 256 evenly spaced ones. If all entries or all rows are equal,
     it is 1.
     """
+    gamma = checked_gamma(gamma)
     if not isinstance(gamma, str):
-        return checked_positive("gamma", gamma)
-    one_of("gamma", gamma, tuple(_RULES))
+        return float(gamma)
     if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -171,11 +139,13 @@ def _entry_variance(X: Rows) -> float:
     It is infinite if it exceeds float64, and NaN if the squares of all deviations underflow.
     """
     ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]
-    sums = np.concatenate([row_moments(block, ones)[1] for block in _blocks(X)])
+    step: int = _BLOCK_BYTES // (mean_length(X) * X.dtype.itemsize)
+    parts = list(slices(X.shape[0], max(step, 1)))
+    sums = np.concatenate([row_moments(_block(X, part), ones)[1] for part in parts])
     if not math.isfinite(float(np.abs(sums).sum())):
         return math.inf
     mean = math.fsum(sums) / count
-    squares = np.concatenate([_squared_deviations(block, mean) for block in _blocks(X)])
+    squares = np.concatenate([_squared_deviations(_block(X, part), mean) for part in parts])
     if not math.isfinite(float(squares.sum())):
         return math.inf
     # Entries that a sparse matrix does not store are zeros: they deviate by the mean itself.
@@ -210,7 +180,5 @@ def _median_squared_distance(X: Rows) -> float:
     return float(np.partition(apart, middle)[middle])
 
 
-def _blocks(X: Rows) -> Iterator[Rows]:
-    step: int = _BLOCK_BYTES // (mean_length(X) * X.dtype.itemsize)
-    for rows in slices(X.shape[0], max(step, 1)):
-        yield X[rows] if is_sparse(X) else np.require(X[rows], requirements=["C", "A"])
+def _block(X: Rows, part: slice) -> Rows:
+    return X[part] if is_sparse(X) else np.require(X[part], requirements=["C", "A"])

@@ -153,9 +153,9 @@ class NeuralTangent(CosineKernel):
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
         return self._first_layer
 
-    def _first_layer(self, block: Rows) -> Prepared:
-        """Return the rows (√(w/2) x, √b), scaled to norm one, and their norms √S(x, x)."""
-        units, norms = normalised(block)
+    def _first_layer(self, X: Rows, rows: slice) -> Prepared:
+        """Return rows (√(w/2) x, √b), scaled to norm one, and their norms √S(x, x)."""
+        units, norms = normalised(X, rows)
         layer = self._layer(norms)
         if self.bias_variance > 0.0:
             units = appended(scaled_rows(units, layer.weight_shares), layer.bias_shares)

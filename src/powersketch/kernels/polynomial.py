@@ -11,11 +11,10 @@ import numpy as np
 from powersketch.arrays import Float64
 from powersketch.exceptions import InputError
 from powersketch.kernels.kernel import Kernel
-from powersketch.kernels.kernel_parameters import Gamma, checked_gamma
 from powersketch.kernels.rows import or_float64
 from powersketch.kernels.series import CoefficientSeries
 from powersketch.kernels.series.power_series import wide_decimals
-from powersketch.parameters import checked_integer, checked_non_negative
+from powersketch.parameters import Gamma, checked_gamma, checked_integer, checked_non_negative
 
 _HIGHEST_DEGREE = 2**30
 
@@ -83,10 +82,11 @@ class Polynomial(Kernel):
         >>> Polynomial(degree=2, gamma=3.0, coef0=1.0).power_series().coefficients()
         array([1., 6., 9.])
         """
+        self._check_resolved()
         coefficients = np.zeros(self.degree + 1)
         # Decimals have exponents without end, so that no factor overflows before the product.
         with decimal.localcontext(wide_decimals()):
-            gamma, coef0 = decimal.Decimal(self._gamma), decimal.Decimal(self.coef0)
+            gamma, coef0 = decimal.Decimal(self.gamma), decimal.Decimal(self.coef0)
             binomial = 1
             for power in range(self.degree, -1, -1):
                 constant = coef0 ** (self.degree - power) if power < self.degree else 1
@@ -110,7 +110,7 @@ class Polynomial(Kernel):
         return _integer_power(self._affine(sizes), self.degree)
 
     def _affine(self, products: Float64) -> Float64:
-        affine: Float64 = self._gamma * products
+        affine: Float64 = self.gamma * products
         affine += self.coef0
         return affine
 

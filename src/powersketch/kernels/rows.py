@@ -1,4 +1,4 @@
-"""Rows as the kernels take them: checks, tiles, blocks in float64, norms, inner products."""
+"""Rows as the kernels take them: tiles, blocks in float64, norms, inner products."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_array
 
 from powersketch.arrays import Float64, Real, Rows, is_sparse, slices
-from powersketch.exceptions import InputError, InputTypeError
+from powersketch.exceptions import InputError
 from powersketch.routines import squared_norms
-from powersketch.validation import REAL_ROWS, sound_array
 
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
@@ -25,55 +23,6 @@ _BYTES_OF_ROWS = 32 << 20
 # Well above the rounding errors of inner products of rows of norm one, however long they are.
 _NEAR_ONE = 1e-12
 _ENTRIES_IN_CACHE = 2**15
-
-
-def checked_matrix(name: str, matrix: Any) -> Rows:
-    """Return finite float32 or float64 rows, dense or CSR, or say what is wrong with them."""
-    matrix = sound_array(name, matrix)
-    if not is_sparse(matrix):
-        matrix = np.asarray(matrix)
-    _check_real_dtype(name, matrix.dtype)
-    return check_array(matrix, **REAL_ROWS, input_name=name)
-
-
-def checked_pair(X: Any, Y: Any) -> tuple[Rows, Rows]:
-    """Return the rows of X and of Y, which is X itself for None; refuse different lengths."""
-    X = checked_matrix("X", X)
-    if Y is None:
-        return X, X
-    Y = checked_matrix("Y", Y)
-    if X.shape[1] != Y.shape[1]:
-        raise InputError(
-            f"X has {X.shape[1]} features and Y has {Y.shape[1]}; "
-            "the numbers must be equal: give both the same columns."
-        )
-    return X, Y
-
-
-def checked_vectors(V: Any, length: int) -> Real:
-    """Return one vector or the columns of a matrix, of the given length and finite."""
-    if is_sparse(V):
-        raise InputTypeError(
-            f"V is a {type(V).__name__}; allowed is a dense array: use V.toarray()."
-        )
-    vectors: NDArray[Any] = np.asarray(sound_array("V", V))
-    _check_real_dtype("V", vectors.dtype)
-    if vectors.ndim not in (1, 2) or vectors.shape[0] != length:
-        raise InputError(
-            f"V has shape {vectors.shape}; allowed are ({length},) and ({length}, t), an entry or "
-            "a row of V for every column of the kernel matrix: give V that length."
-        )
-    if not np.isfinite(vectors).all():
-        raise InputError("V contains NaN or infinity; allowed are finite numbers: remove them.")
-    return vectors if vectors.dtype == np.float32 else vectors.astype(np.float64, copy=False)
-
-
-def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return float32 or float64, or refuse what is neither."""
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise InputError(f"dtype={dtype!r} is not possible; allowed are float32 and float64.")
-    return kind
 
 
 def rounded_sums(sums: Float64, dtype: np.dtype[Any]) -> Real:
@@ -111,12 +60,6 @@ def tile_rows(columns: slice, count: int, edge: int, *, symmetric: bool) -> Iter
             yield slice(start + rows.start, start + rows.stop)
 
 
-def mirror_lower_triangle(square: Real) -> None:
-    """Copy the lower triangle onto the upper one, which a product may round differently."""
-    above = np.triu(np.ones(square.shape, dtype=bool), 1)
-    np.copyto(square, square.T, where=above)
-
-
 def float64_block(X: Rows, rows: slice) -> Rows:
     """Return some of the rows in float64: contiguous; sparse ones as a copy, in canonical form."""
     if not is_sparse(X):
@@ -125,6 +68,12 @@ def float64_block(X: Rows, rows: slice) -> Rows:
     block = X[rows]
     block.sum_duplicates()
     return block.astype(np.float64, copy=False)
+
+
+def with_squared_norms(X: Rows, rows: slice) -> tuple[Rows, Float64]:
+    """Return some of the rows in float64, and their squared norms."""
+    block = float64_block(X, rows)
+    return block, squared_norms(block)
 
 
 def inner_products(left: Rows, right: Rows) -> Float64:
@@ -167,8 +116,9 @@ def squared_distances_of_pairs(
         yield rows, columns, _squared_distances(left[rows], right[columns])
 
 
-def normalised(block: Rows) -> tuple[Rows, Float64]:
-    """Return the rows of a float64 block scaled to norm one, and their norms; zero stays zero."""
+def normalised(X: Rows, rows: slice) -> tuple[Rows, Float64]:
+    """Return some of the rows scaled to norm one in float64, and their norms; zero stays zero."""
+    block = float64_block(X, rows)
     largest = abs(block).max(axis=1)
     if is_sparse(block):
         largest = largest.toarray().reshape(-1)
@@ -225,11 +175,3 @@ def mean_length(X: Rows) -> int:
 def _dense(block: Rows) -> Float64:
     dense: Float64 = block.toarray() if is_sparse(block) else block
     return dense
-
-
-def _check_real_dtype(name: str, dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in "biuf":
-        raise InputTypeError(
-            f"{name} has dtype {dtype}; allowed are bool, integer and real floating "
-            f"types: convert with {name}.astype(float)."
-        )

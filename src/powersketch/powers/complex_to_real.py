@@ -141,7 +141,7 @@ class ComplexToReal:
 
     def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        images = self._images.get(rows.X, self._images_for)
+        images = self._images.of(rows.X, self._images_for)
         parts = slices(rows.X.shape[0], self._block_rows(rows.X))
 
         def write(part: slice) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,6 @@ class Slice:
     start: int
     size: int
     offset: int
-
-    @property
-    def stop(self) -> int:
-        """One past the last row of S that is needed."""
-        return self.start + self.size
 
     @property
     def columns(self) -> slice:
@@ -124,20 +119,15 @@ def times_rows(X: Rows, factors: Vector) -> Rows:
     return X * factors[:, None]
 
 
-class FormatCache(Generic[Prepared]):
+class FormatCache(dict[tuple[str, int, bool], Prepared]):
     """What a sketch has prepared for each format of rows it met; pickles and copies start empty."""
 
-    def __init__(self) -> None:
-        self._prepared: dict[tuple[str, int, bool], Prepared] = {}
-
-    def get(self, X: Rows, prepare: Callable[[Rows], Prepared]) -> Prepared:
+    def of(self, X: Rows, prepare: Callable[[Rows], Prepared]) -> Prepared:
         """Return what `prepare` gives for rows of this dtype and length, dense or sparse."""
         key = (X.dtype.char, X.shape[1], is_sparse(X))
-        try:
-            return self._prepared[key]
-        except KeyError:
-            prepared = self._prepared[key] = prepare(X)
-            return prepared
+        if key not in self:
+            self[key] = prepare(X)
+        return self[key]
 
     def __reduce__(self) -> tuple[type[FormatCache[Prepared]], tuple[()]]:
         return type(self), ()

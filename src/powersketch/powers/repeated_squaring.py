@@ -56,6 +56,8 @@ class PowerSketch:
     program: PowerProgram
     preserve_norms: bool
     direction: Vector | None = None
+    # In the order of the program's blocks.
+    degrees: tuple[int, ...] = field(init=False)
     # A T that is not part of the chain, and the chain.
     _chains: FormatCache[tuple[BaseSketch | None, Chain]] = field(
         default_factory=FormatCache, init=False, repr=False
@@ -67,7 +69,7 @@ class PowerSketch:
     ) -> PowerSketch:
         """Sample T and S for the degrees and slices in `outputs`."""
         base, internal = None, options.internal
-        if padded_length(columns) > internal:
+        if columns > internal:
             T = BASE_SKETCHES[options.base_sketch]
             base = T.draw(streams.child("T"), columns, internal)
         pair = TensorSRHT.draw(streams.child("S"), internal, internal)
@@ -95,17 +97,17 @@ class PowerSketch:
         program = all_powers({1: output}, length)
         return cls(base.columns, base, unused, program, preserve_norms, direction)
 
-    @property
-    def degrees(self) -> tuple[int, ...]:
-        """The degrees in the order of the program's blocks."""
-        return self.program.degrees
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "degrees", self.program.degrees)
 
     @cached_property
     def leaf_length(self) -> int:
         """The length of T x, or of the padded x, and no less than what features of it take."""
+        if self.base is not None:
+            return self.pair.length
         of_leaf = self.program.outputs[self.program.outputs[:, 4] == 0]
         taken = int((of_leaf[:, 1] + of_leaf[:, 2]).max(initial=0))
-        return padded_length(max(self.columns if self.base is None else self.base.size, taken))
+        return padded_length(max(self.columns, taken))
 
     def literal_factor(self, degree: int) -> float:
         """Return √(rows of S / rows used) of a degree: S itself is scaled for all of its rows."""
@@ -146,14 +148,13 @@ class PowerSketch:
 
     def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        outside, chain = self._chains.get(rows.X, self._chain_for)
         rows = rows.within_range()
-        X = rows.X
+        X, (scale, shift) = rows.X, rows.factors(out.dtype)
+        outside, chain = self._chains.of(X, self._chain_for)
         if outside is not None:
             X = outside.apply(X, threads=threads)
         elif is_sparse(X):
             X = X.toarray()
-        scale, shift = rows.factors(out.dtype)
         scales = np.ascontiguousarray(block_scales)
         return chain.apply(X, scale, shift, scales, out, threads)
 
@@ -225,10 +226,11 @@ def _compile(products: list[tuple[int, int, int]], outputs: Outputs, length: int
             free.append(count)
             count += 1
         holder[result] = free.pop()
-        size = length if last_use[result] > step else outputs[result].stop
-        steps.append((holder[left], holder[right], holder[result], size))
-        if result in outputs:
-            blocks.append(_block(holder[result], outputs[result], after=step + 1))
+        output = outputs.get(result)
+        needed = length if output is None or last_use[result] > step else output.start + output.size
+        steps.append((holder[left], holder[right], holder[result], needed))
+        if output is not None:
+            blocks.append(_block(holder[result], output, after=step + 1))
             degrees.append(result)
         free += [holder.pop(degree) for degree in {left, right, result} if last_use[degree] <= step]
     return PowerProgram(

@@ -113,7 +113,7 @@ class TensorSketchPowers:
 
     def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        sketch = self._sketches.get(rows.X, self._sketch_for)
+        sketch = self._sketches.of(rows.X, self._sketch_for)
         rows = rows.within_range()
         scale, shift = rows.factors(out.dtype)
         return sketch.apply(rows.X, scale, shift, self._part_scales(block_scales), out, threads)

@@ -247,7 +247,7 @@ class TreeSketch:
 
     def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        fits, shifts = True, self._shifts.get(rows.X, self._shifts_for)
+        fits, shifts = True, self._shifts.of(rows.X, self._shifts_for)
         for part in self._parts(rows.X, threads):
             block = rows[part]
             shift = None if block.shift is None else block.shift.astype(out.dtype)

@@ -96,17 +96,17 @@ def tensor_srht(A: Real, B: Real, spec: PairSpec, *, threads: int = 1) -> Real:
 
 def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:
     """Return scale · (signed sums of the coordinates of every row)."""
-    out = np.empty((X.shape[0], spec.size), dtype=X.dtype)
+    out, sparsity = np.empty((X.shape[0], spec.size), dtype=X.dtype), spec.table.shape[1]
     if is_sparse(X) and spec.key is not None:
         values, columns, indptr = _csr(X)
-        hashed = X.shape[1], spec.key, spec.sparsity
+        hashed = X.shape[1], spec.key, sparsity
         _native.scatter_sparse_hashed(values, columns, indptr, *hashed, spec.scale, out, threads)
         return out
     table = spec.table[: X.shape[1]].reshape(-1)
     if is_sparse(X):
-        _native.scatter_sparse(*_csr(X), table, spec.sparsity, spec.scale, out, threads)
+        _native.scatter_sparse(*_csr(X), table, sparsity, spec.scale, out, threads)
     else:
-        _native.scatter(X, table, spec.sparsity, spec.scale, out, threads)
+        _native.scatter(X, table, sparsity, spec.scale, out, threads)
     return out
 
 

@@ -102,11 +102,6 @@ class ScatterSpec:
     scale: float
     key: int | None = None
 
-    @property
-    def sparsity(self) -> int:
-        """The number of buckets that a coordinate goes to."""
-        return int(self.table.shape[1])
-
 
 def counter_hash(key: int, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Hash counters to 64 bits: random access to a stream that is never stored.

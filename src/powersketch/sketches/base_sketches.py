@@ -51,7 +51,8 @@ def check_sizes(kind: str, inputs: int, size: int, drawn: int = 0) -> None:
             f"{kind} would have {size} outputs; allowed are at most {LARGEST_LENGTH}: "
             f"{_FEWER_COMPONENTS}."
         )
-    check_fits_memory(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
+    if drawn:
+        check_fits_memory(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
 
 
 def check_columns(kind: str, given: int, columns: int) -> None:
@@ -74,10 +75,10 @@ class SRHT:
     @classmethod
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample signs and coordinates."""
+        padded = padded_length(columns)
         # A permutation, and what it is sorted from.
-        check_sizes("srht", columns, size, drawn=16 * max(padded_length(columns), size))
-        padded, signs = padded_length(columns), streams.signs("signs", columns)
-        indices = _coordinates(streams, "rows", padded, size)
+        check_sizes("srht", columns, size, drawn=16 * max(padded, size))
+        signs, indices = streams.signs("signs", columns), streams.coordinates("rows", padded, size)
         return cls(columns, size, SrhtSpec(signs, indices, padded, 1.0 / math.sqrt(size)))
 
     def apply(self, X: Rows, *, threads: int = 1) -> Real:
@@ -107,8 +108,8 @@ class TensorSRHT:
         spec = PairSpec(
             signs_first=streams.signs("signs_first", padded),
             signs_second=streams.signs("signs_second", padded),
-            first=_coordinates(streams, "first", padded, size),
-            second=_coordinates(streams, "second", padded, size),
+            first=streams.coordinates("first", padded, size),
+            second=streams.coordinates("second", padded, size),
         )
         return cls(length, size, spec)
 
@@ -118,17 +119,6 @@ class TensorSRHT:
         check_columns("tensor_srht", columns, self.length)
         A, B = _widened(A, columns), _widened(B, columns)
         return routines.tensor_srht(A, B, self.spec, threads=threads)
-
-
-def _coordinates(streams: RandomStreams, name: str, padded: int, size: int) -> NDArray[np.int32]:
-    """Sample coordinates, without replacement as far as that goes.
-
-    A sample longer than the padded row is made of whole permutations and a part of one, so that how
-    often coordinates occur differs by at most one.
-    """
-    rounds = range(-(-size // padded))
-    samples = [streams.permutation(f"{name}/{i}", padded) for i in rounds]
-    return np.concatenate(samples)[:size].astype(np.int32)
 
 
 def _widened(X: Real, columns: int) -> Real:

@@ -159,7 +159,7 @@ class TestBlocks:
             assert cut.start == stop
             assert cut.size == sizes.sketched[degree]
             assert cut.offset == sizes.offset(degree)
-            stop = cut.stop
+            stop = cut.start + cut.size
         assert stop <= problem[2]
 
 
@@ -195,7 +195,7 @@ class TestOtherTerms:
             assert (cut.start, cut.size) == (stop, sizes.others[term])
             assert cut.size >= 1
             assert problem.others[term] > 0
-            stop = cut.stop
+            stop = cut.start + cut.size
 
     @given(full_problems())
     def test_sketched_terms_of_all_kinds_are_shared_by_weight(self, problem: FullProblem) -> None:

@@ -86,7 +86,7 @@ class CompressedMap:
 
     def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""
-        inner_size, panels = len(self.directions), self._panels.get(X, self._panels_for)
+        inner_size, panels = len(self.directions), self._panels.of(X, self._panels_for)
         strangeness = np.full(X.shape[0], ORDINARY, dtype=np.int8)
         for part in slices(X.shape[0], batch_rows(X, inner_size, threads)):
             features = np.empty((part.stop - part.start, inner_size), dtype=out.dtype)
