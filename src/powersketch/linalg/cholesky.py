@@ -154,7 +154,9 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
         factor = np.array(matrix, dtype=np.float64, order="C")
         np.fill_diagonal(factor, diagonal + jitter * _jitter_units(diagonal, unit, jitter))
         if cholesky_in_place(factor):
-            return _lower_triangle(factor), jitter
+            for row in range(diagonal.size):
+                factor[row, row + 1 :] = 0.0
+            return factor, jitter
         jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
         if jitter > _LARGEST_JITTER_OF_LANDMARKS:
             raise InputError(
@@ -202,14 +204,6 @@ def _restore(matrix: Real, diagonal: Real) -> None:
         np.copyto(square, np.triu(square) + np.triu(square, 1).T)
         matrix[part.stop :, part] = matrix[part, part.stop :].T
     np.fill_diagonal(matrix, diagonal)
-
-
-def _lower_triangle(matrix: Real) -> Real:
-    """Set what is above the diagonal to zero."""
-    for part in slices(matrix.shape[0], _WIDTH):
-        matrix[part, part] = np.tril(matrix[part, part])
-        matrix[part, part.stop :] = 0.0
-    return matrix
 
 
 def dominant_rows_message(diagonal: Real, numbers: NDArray[Any] | None = None) -> str | None:

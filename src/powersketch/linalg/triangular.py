@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
@@ -57,12 +57,9 @@ class TriangularRows:
             inverses.append(linalg.solve_triangular(block.T, identity, check_finite=False))
         return cls(factor, tuple(inverses))
 
-    def astype(self, dtype: DTypeLike) -> TriangularRows:
-        """Return the solver for rows of this dtype."""
-        return self if self.factor.dtype == dtype else self._in_float32
-
     @cached_property
-    def _in_float32(self) -> TriangularRows:
+    def in_float32(self) -> TriangularRows:
+        """The solver for rows of float32."""
         inverses = tuple(inverse.astype(np.float32) for inverse in self.inverses)
         return TriangularRows(self.factor.astype(np.float32), inverses)
 
