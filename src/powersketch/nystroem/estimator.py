@@ -299,12 +299,17 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return the landmarks, and a certificate if their number was measured."""
         draw = partial(self._draw, kernel, streams=streams, threads=threads)
         if self.n_components != "auto":
-            _warn_of_few_rows(int(self.n_components), X.shape[0])
-            return draw(X, diagonal, int(self.n_components)), None
+            size, rows = int(self.n_components), X.shape[0]
+            if size > rows:
+                warn_user(
+                    f"n_components={size} exceeds the {rows} rows of X: all rows are landmarks, "
+                    f"and there are {rows} features."
+                )
+            return draw(X, diagonal, size), None
         measured, candidates = divided_positions(X.shape[0], streams)
-        rows, entries = X[candidates], None if diagonal is None else diagonal[candidates]
+        others, entries = X[candidates], None if diagonal is None else diagonal[candidates]
         size, certificate = grown_size(
-            lambda size: draw(rows, entries, size).features,
+            lambda size: draw(others, entries, size).features,
             X[measured],
             float(self.eps or 0.0),
             streams.child("automatic_size"),
@@ -312,7 +317,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             given=X,
             n_jobs=threads,
         )
-        landmarks = draw(rows, entries, size)
+        landmarks = draw(others, entries, size)
         return landmarks._replace(indices=candidates[landmarks.indices]), certificate
 
     def _draw(
@@ -362,14 +367,6 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.landmarks == "uniform":
             refuse_unused(self, {"alpha": "with landmarks='uniform', which takes no scores"})
         checked_verbose(self.verbose)
-
-
-def _warn_of_few_rows(n_components: int, rows: int) -> None:
-    if n_components > rows:
-        warn_user(
-            f"n_components={n_components} exceeds the {rows} rows of X: all rows are landmarks, "
-            f"and there are {rows} features."
-        )
 
 
 def _mean_loss(diagonal: Vector, Z: Real) -> float:
