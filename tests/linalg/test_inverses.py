@@ -17,7 +17,7 @@ from powersketch.linalg import (
     LowRankInverse,
     SquaredFactor,
     TriangularFactor,
-    triangular,
+    cholesky,
 )
 from tests.linalg.systems import dense, tall_matrix
 
@@ -240,7 +240,7 @@ def test_many_columns_are_solved_for_in_panels(dtype: Any, monkeypatch: pytest.M
     root = CholeskyFactor(A.copy()).root()
     whole = factor @ V, root.matmat(V), root.rmatmat(V)
     widths: list[int] = []
-    monkeypatch.setattr(triangular, "_MULTIPLICATIONS", 4 * 30**2)
+    monkeypatch.setattr(cholesky, "_MULTIPLICATIONS", 4 * 30**2)
     solved = linalg.cho_solve
     monkeypatch.setattr(
         linalg,

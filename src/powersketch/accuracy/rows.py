@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -102,7 +103,7 @@ class DataRows:
             )
         return cls(X if hasattr(X, "iloc") else matrix, matrix)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many rows there are."""
         count: int = self.matrix.shape[0]

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +75,17 @@ class Measurement:
     error_message: str | None = None
     warnings: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def failed(self) -> bool:
         """Whether there are no figures."""
         return self.error_message is not None
 
-    @property
+    @cached_property
     def memory_bytes(self) -> int:
         """What the fitted map takes, and `transform` of the measured rows on top of it."""
         return self.state_bytes + self.transform_bytes
 
-    @property
+    @cached_property
     def seconds_per_row(self) -> float:
         """Time of `transform`, divided by the number of rows."""
         return self.transform_seconds / self.transform_rows if self.transform_rows else math.nan
@@ -189,12 +190,12 @@ class Comparison:
     data_name: str = ""
     date: str = ""
 
-    @property
+    @cached_property
     def methods(self) -> tuple[str, ...]:
         """The methods that there are measurements of."""
         return tuple(dict.fromkeys(measurement.method for measurement in self.measurements))
 
-    @property
+    @cached_property
     def successes(self) -> tuple[Measurement, ...]:
         """The measurements of methods that did not fail."""
         return tuple(measurement for measurement in self.measurements if not measurement.failed)

@@ -189,18 +189,18 @@ class SketchedRidge(RidgeSettings):
 
     def _fit_features(self, rows: TrainingRows) -> tuple[TrainingRows, dict[str, Any]]:
         """Return the rows in use, and the kernel and the fitted map as attributes."""
-        seed = seed_from(self.random_state)
+        seed, kind = seed_from(self.random_state), self._kind
         rows, absurd = without_absurd_rows(rows, lambda others: self._kernel_for(others, seed))
-        kernel: Any = None if self._kind == "given" else self._kernel_for(rows, seed, absurd)
+        kernel: Any = None if kind == "given" else self._kernel_for(rows, seed, absurd)
         attributes = {
             "seed_": seed,
             "_block_bytes": BLOCK_BYTES,
             "_map_settings": self._settings_of_map(),
         }
-        if self._kind != "exact":
+        if kind != "exact":
             # Rows that are far away were named before, in the numbers that the user knows.
             with held_back(FarRowWarning):
-                if self._kind == "auto":
+                if kind == "auto":
                     feature_map, choice = self._chosen_map(rows, kernel, seed)
                     size, columns = choice.n_components, rows.X.shape[1]
                     attributes["choice_"] = choice

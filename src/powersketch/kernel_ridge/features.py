@@ -113,8 +113,8 @@ class RidgeSettings(BaseEstimator):
         for name in ("time_budget", "memory_budget"):
             if getattr(self, name) is not None:
                 checked_positive(name, getattr(self, name))
-        thread_count(self.n_jobs)
         checked_verbose(self.verbose)
+        thread_count(self.n_jobs)
         refuse_unused(self, self._unused_options())
         if self._kind == "given":
             self._copied_map()

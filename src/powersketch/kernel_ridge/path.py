@@ -288,7 +288,7 @@ def _factored_score(
     for Z, targets, weights, constant in blocks:
         residuals = targets - (Z @ coef).reshape(targets.shape)
         whitened = Z.copy()
-        solver.astype(Z.dtype).solve(whitened)
+        (solver.in_float32 if Z.dtype == np.float32 else solver).solve(whitened)
         known = np.einsum("ij,ij->i", whitened, whitened) + constant
         slack = np.maximum(1.0 - weights * known, _SMALLEST_SLACK)
         total += float(weights @ (np.mean(residuals**2, axis=1) / slack**2))

@@ -20,7 +20,7 @@ from powersketch.kernel_ridge.training_rows import (
     checked_weights,
     row_blocks,
 )
-from powersketch.linalg import CholeskyFactor
+from powersketch.linalg import cholesky_solution
 from powersketch.parameters import checked_non_negative
 
 # This many multiplications take a fraction of a second, after which Ctrl-C takes effect.
@@ -194,7 +194,7 @@ class RidgeStatistics:
         gram, cross, _ = self.moments(fit_intercept=fit_intercept)
         if alpha > rounding_level(gram):
             # Row by row, as the factorisation takes it; the matrix is symmetric.
-            coef = CholeskyFactor(gram.T.copy(order="C"), alpha=alpha) @ cross
+            coef = cholesky_solution(gram.T.copy(order="C"), cross, alpha)
         else:
             coef = GramSpectrum.of(gram).solve(cross, alpha)
         return self.solution(coef, alpha, fit_intercept=fit_intercept)
@@ -281,7 +281,10 @@ class _StatisticsSum:
         if weights is not None:
             deviations *= roots[:, np.newaxis]
         targets = (y - self.target_shift) * roots.reshape(-1, *(1,) * (y.ndim - 1))
-        self._add_to_gram(deviations)
+        # To one triangle, in place: half of the work of a product, and no second matrix.
+        step = max(int(_BLOCK_PRODUCTS / deviations.shape[1] ** 2), SMALLEST_BLOCK)
+        for part in slices(deviations.shape[0], step):
+            self._gram = dsyrk(1.0, deviations[part].T, beta=1.0, c=self._gram, overwrite_c=True)
         # By the same library as the Gram matrix: the threads of two would get in each other's way.
         sums = dgemm(1.0, deviations.T, np.column_stack((roots, targets)))
         self._sums += sums[:, 0]
@@ -301,12 +304,6 @@ class _StatisticsSum:
             deviations[part] = Z[part]
             deviations[part] -= self.shift
         return deviations
-
-    def _add_to_gram(self, deviations: Float64) -> None:
-        """Add to one triangle, in place: half of the work of a product, and no second matrix."""
-        step = max(int(_BLOCK_PRODUCTS / deviations.shape[1] ** 2), SMALLEST_BLOCK)
-        for part in slices(deviations.shape[0], step):
-            self._gram = dsyrk(1.0, deviations[part].T, beta=1.0, c=self._gram, overwrite_c=True)
 
     def centred(self) -> RidgeStatistics:
         """Return the moments about the means; nothing can be added afterwards."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class TrainingRows:
             return cls(X[kept], targets[kept], weights[kept], kept)
         return cls(X, targets, weights)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Number of rows."""
         return int(self.X.shape[0])

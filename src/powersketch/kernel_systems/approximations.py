@@ -24,9 +24,11 @@ from powersketch.linalg import (
     LowRankInverse,
     SquaredFactor,
     TriangularFactor,
+    TriangularRows,
+    jittered_cholesky,
 )
 from powersketch.nystroem import LANDMARKS as ROW_LANDMARKS
-from powersketch.nystroem import draw_landmarks, whitening
+from powersketch.nystroem import draw_landmarks
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import OSNAP, SRHT
 
@@ -345,7 +347,8 @@ def _mixed_columns(
 
 def _whitened(columns: Float64, core: Float64) -> Float64:
     """Return B with B Bᵀ = C W⁻¹ Cᵀ for the columns C, which it overwrites, and the core W."""
-    solver, _ = whitening(core, core.shape[0] * float(np.finfo(np.float64).eps))
+    lower, _ = jittered_cholesky(core, core.shape[0] * float(np.finfo(np.float64).eps))
+    solver = TriangularRows.of(lower)
     for part in slices(columns.shape[0], max(_BLOCK_BYTES // (8 * columns.shape[1]), 1)):
         solver.solve(columns[part])
     return columns

@@ -3,6 +3,7 @@
 from powersketch.linalg.cg import conjugate_gradients
 from powersketch.linalg.cholesky import (
     cholesky_in_place,
+    cholesky_solution,
     dominant_rows_message,
     jittered_cholesky,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "TriangularFactor",
     "TriangularRows",
     "cholesky_in_place",
+    "cholesky_solution",
     "conjugate_gradients",
     "dominant_rows_message",
     "extreme_eigenvalues",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
-from powersketch.arrays import Real, Vector, slices
+from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import interruptible
 
@@ -24,6 +25,8 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, _INTEGER, ctypes.c_void_p, 
 _LARGEST_JITTER = 0.1
 _LARGEST_JITTER_OF_LANDMARKS = 1e-2
 _WIDTH = 512
+# Of one call of SciPy's triangular solver. It takes about a tenth of a second.
+_MULTIPLICATIONS = 2**31
 # Of the pivots. Beyond it, rounding errors of float32 are as large as the smallest eigenvalues.
 _LARGEST_SPREAD_OF_FLOAT32 = 1e6
 
@@ -118,6 +121,24 @@ def float64_factor(matrix: Real, diagonal: Vector) -> tuple[Real, float]:
     )
 
 
+def cholesky_solution(matrix: Real, right: Float64, alpha: float) -> Float64:
+    """Return (matrix + alpha I)⁻¹ right; the symmetric matrix may be overwritten."""
+    check_square(matrix)
+    factor, _ = float64_factor(matrix, matrix.diagonal().astype(np.float64) + alpha)
+    return solved_in_panels(partial(linalg.cho_solve, (factor.T, False), check_finite=False), right)
+
+
+def solved_in_panels(solve: Callable[[Real], Real], V: Real) -> Real:
+    """Apply a triangular solver of SciPy to few enough columns at a time for Ctrl-C to work.
+
+    These solvers keep Python's lock, so that signals wait until they return.
+    """
+    width = max(_MULTIPLICATIONS // V.shape[0] ** 2, 1)
+    if V.ndim == 1 or V.shape[1] <= width:
+        return solve(V)
+    return np.hstack([solve(V[:, columns]) for columns in slices(V.shape[1], width)])
+
+
 def _remedy(diagonal: Vector) -> str:
     rows, median = _dominant_rows(diagonal)
     if not rows.size:
@@ -154,7 +175,9 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
         factor = np.array(matrix, dtype=np.float64, order="C")
         np.fill_diagonal(factor, diagonal + jitter * _jitter_units(diagonal, unit, jitter))
         if cholesky_in_place(factor):
-            return _lower_triangle(factor), jitter
+            for row in range(diagonal.size):
+                factor[row, row + 1 :] = 0.0
+            return factor, jitter
         jitter = max(10.0 * jitter, diagonal.size * float(np.finfo(np.float64).eps))
         if jitter > _LARGEST_JITTER_OF_LANDMARKS:
             raise InputError(
@@ -202,14 +225,6 @@ def _restore(matrix: Real, diagonal: Real) -> None:
         np.copyto(square, np.triu(square) + np.triu(square, 1).T)
         matrix[part.stop :, part] = matrix[part, part.stop :].T
     np.fill_diagonal(matrix, diagonal)
-
-
-def _lower_triangle(matrix: Real) -> Real:
-    """Set what is above the diagonal to zero."""
-    for part in slices(matrix.shape[0], _WIDTH):
-        matrix[part, part] = np.tril(matrix[part, part])
-        matrix[part, part.stop :] = 0.0
-    return matrix
 
 
 def dominant_rows_message(diagonal: Real, numbers: NDArray[Any] | None = None) -> str | None:

@@ -11,9 +11,14 @@ from scipy.linalg import get_blas_funcs
 
 from powersketch.arrays import Float64, Real
 from powersketch.execution import interruptible
-from powersketch.linalg.cholesky import check_square, float32_factor, float64_factor
+from powersketch.linalg.cholesky import (
+    check_square,
+    float32_factor,
+    float64_factor,
+    solved_in_panels,
+)
 from powersketch.linalg.operators import SymmetricOperator
-from powersketch.linalg.triangular import TriangularFactor, checked_factor, solved_in_panels
+from powersketch.linalg.triangular import TriangularFactor, checked_factor
 from powersketch.parameters import (
     checked_alpha,
     checked_non_negative,

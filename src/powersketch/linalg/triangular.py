@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
-from powersketch.arrays import Float64, Real, slices
+from powersketch.arrays import Float64, Real
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
-from powersketch.linalg.cholesky import check_square, lower_factor, spread
+from powersketch.linalg.cholesky import check_square, lower_factor, solved_in_panels, spread
 from powersketch.linalg.operators import SymmetricOperator
 from powersketch.parameters import checked_alpha
 from powersketch.validation import sound_array
 
 # Wide enough for products to run at full speed, narrow enough to invert without losing digits.
 _WIDTH = 256
-# Of one call of SciPy's solver. It takes about a tenth of a second.
-_MULTIPLICATIONS = 2**31
 # Forming AᵀA squares the condition number of A; up to here, that leaves enough digits.
 _LARGEST_SPREAD_OF_ROWS = 1e4
 
@@ -57,12 +55,9 @@ class TriangularRows:
             inverses.append(linalg.solve_triangular(block.T, identity, check_finite=False))
         return cls(factor, tuple(inverses))
 
-    def astype(self, dtype: DTypeLike) -> TriangularRows:
-        """Return the solver for rows of this dtype."""
-        return self if self.factor.dtype == dtype else self._in_float32
-
     @cached_property
-    def _in_float32(self) -> TriangularRows:
+    def in_float32(self) -> TriangularRows:
+        """The solver for rows of float32."""
         inverses = tuple(inverse.astype(np.float32) for inverse in self.inverses)
         return TriangularRows(self.factor.astype(np.float32), inverses)
 
@@ -211,17 +206,6 @@ class SquaredFactor(SymmetricOperator):
 
     def _matmat(self, V: Any) -> Any:
         return self._root.matmat(self._root.rmatmat(V))
-
-
-def solved_in_panels(solve: Callable[[Real], Real], V: Real) -> Real:
-    """Apply a triangular solver of SciPy to few enough columns at a time for Ctrl-C to work.
-
-    These solvers keep Python's lock, so that signals wait until they return.
-    """
-    width = max(_MULTIPLICATIONS // V.shape[0] ** 2, 1)
-    if V.ndim == 1 or V.shape[1] <= width:
-        return solve(V)
-    return np.hstack([solve(V[:, columns]) for columns in slices(V.shape[1], width)])
 
 
 def checked_factor(name: str, factor: ArrayLike) -> Float64:

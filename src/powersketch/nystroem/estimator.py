@@ -14,7 +14,7 @@ from powersketch.accuracy import Certificate, divided_positions, grown_size
 from powersketch.arrays import Real, Rows, Vector, divide_or_zero
 from powersketch.docstrings import documented
 from powersketch.exceptions import RangeWarning, warn_user
-from powersketch.execution import Progress, blas_threads, thread_count
+from powersketch.execution import Progress, blas_thread_count, blas_threads, thread_count
 from powersketch.feature_maps import (
     absurd_rows,
     checked_size,
@@ -22,7 +22,7 @@ from powersketch.feature_maps import (
     without_rows,
 )
 from powersketch.kernels import Kernel, as_kernel
-from powersketch.nystroem.features import NystroemFeatures, workers
+from powersketch.nystroem.features import NystroemFeatures
 from powersketch.nystroem.scores import LANDMARKS, Indices, draw_landmarks, precise_diagonal
 from powersketch.parameters import (
     checked_non_negative,
@@ -189,17 +189,18 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self : LeverageNystroem
             The estimator, fitted.
         """
+        kernel, given = as_kernel(self.kernel), X
         self._check_parameters()
-        given = X
+        threads = self._threads()
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
-        kernel = as_kernel(self.kernel, without_rows(X, absurd_rows(X)))
-        threads = workers(thread_count(self.n_jobs))
+        kernel = kernel.resolve(without_rows(X, absurd_rows(X)))
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):
             streams = RandomStreams(seed, "leverage_nystroem")
-            landmarks, certificate = self._choose(kernel, X, streams, threads)
-            usual_loss = _usual_loss(kernel, X, landmarks)
+            diagonal = None if self.landmarks == "uniform" else precise_diagonal(kernel, X)
+            landmarks, certificate = self._choose(kernel, X, diagonal, streams, threads)
+            usual_loss = _usual_loss(kernel, X, diagonal, landmarks)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._features = seed, kernel, landmarks.features
@@ -227,11 +228,11 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             float32 for float32 rows, else float64.
         """
         check_is_fitted(self)
-        threads = thread_count(self.n_jobs)
         X = self._checked_new_rows(X)
+        threads = self._threads()
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         Z = self._features.transform(X, threads, progress)
-        lost = float(np.mean(_lost_shares(self.kernel_, X, Z)))
+        lost = _mean_loss(precise_diagonal(self.kernel_, X), Z)
         much = _TIMES_AS_MUCH * self._usual_loss + _SOME
         if lost > (much if X.shape[0] >= _FEW_ROWS else max(much, _OF_FEW_ROWS)):
             warn_user(
@@ -256,7 +257,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             features, else in float64.
         """
         check_is_fitted(self)
-        values = self._features.columns(thread_count(self.n_jobs))
+        values = self._features.columns(self._threads())
         return lambda X: values(self._checked_new_rows(X))
 
     def component_range(self, rows: int) -> tuple[int, int]:
@@ -282,17 +283,33 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return self.n_components_
 
+    def _threads(self) -> int:
+        """Return how many share the blocks of rows: with one asked for, as many as BLAS has."""
+        threads = thread_count(self.n_jobs)
+        return threads if threads > 1 else blas_thread_count()
+
     def _choose(
-        self, kernel: Kernel, X: Rows, streams: RandomStreams, threads: int
+        self,
+        kernel: Kernel,
+        X: Rows,
+        diagonal: Vector | None,
+        streams: RandomStreams,
+        threads: int,
     ) -> tuple[_Landmarks, Certificate | None]:
         """Return the landmarks, and a certificate if their number was measured."""
+        draw = partial(self._draw, kernel, streams=streams, threads=threads)
         if self.n_components != "auto":
-            _warn_of_few_rows(int(self.n_components), X.shape[0])
-            return self._draw(kernel, X, int(self.n_components), streams, threads), None
+            size, rows = int(self.n_components), X.shape[0]
+            if size > rows:
+                warn_user(
+                    f"n_components={size} exceeds the {rows} rows of X: all rows are landmarks, "
+                    f"and there are {rows} features."
+                )
+            return draw(X, diagonal, size), None
         measured, candidates = divided_positions(X.shape[0], streams)
-        rows = X[candidates]
+        others, entries = X[candidates], None if diagonal is None else diagonal[candidates]
         size, certificate = grown_size(
-            lambda size: self._draw(kernel, rows, size, streams, threads).features,
+            lambda size: draw(others, entries, size).features,
             X[measured],
             float(self.eps or 0.0),
             streams.child("automatic_size"),
@@ -300,44 +317,47 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             given=X,
             n_jobs=threads,
         )
-        landmarks = self._draw(kernel, rows, size, streams, threads)
+        landmarks = draw(others, entries, size)
         return landmarks._replace(indices=candidates[landmarks.indices]), certificate
 
     def _draw(
-        self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
+        self,
+        kernel: Kernel,
+        X: Rows,
+        diagonal: Vector | None,
+        size: int,
+        *,
+        streams: RandomStreams,
+        threads: int,
     ) -> _Landmarks:
-        """Draw this many landmarks among the rows."""
-        indices, scores = self._draw_indices(kernel, X, size, streams, threads)
-        jitter = None if self.jitter is None else float(self.jitter)
-        features = NystroemFeatures.of(kernel, X[indices], jitter, threads)
-        return _Landmarks(indices, scores, features)
-
-    def _draw_indices(
-        self, kernel: Kernel, X: Rows, size: int, streams: RandomStreams, threads: int
-    ) -> tuple[Indices, Vector]:
-        """Return which rows are landmarks, and their scores.
+        """Draw this many landmarks among the rows.
 
         Rows with an absurd k(x, x) are landmarks in any case, as nothing else explains them, and
         are left out of the scores: beside them, all other rows would look alike.
         """
-        draw = partial(
-            draw_landmarks, kernel, landmarks=self.landmarks, alpha=self.alpha, threads=threads
-        )
-        absurd = np.empty(0, dtype=np.int64)
-        if self.landmarks != "uniform":
-            absurd = outlying(precise_diagonal(kernel, X), _ABSURD)
-        if not 0 < absurd.size < min(size, X.shape[0]):
-            drawn, scores = draw(X, size, streams)
-            return drawn, scores[drawn]
+        absurd = np.empty(0, np.intp) if diagonal is None else outlying(diagonal, _ABSURD)
+        if absurd.size >= min(size, X.shape[0]):
+            absurd = absurd[:0]
         usual = np.delete(np.arange(X.shape[0]), absurd)
-        drawn, scores = draw(X[usual], size - absurd.size, streams)
+        drawn, scores = draw_landmarks(
+            kernel,
+            without_rows(X, absurd),
+            size - absurd.size,
+            streams,
+            landmarks=self.landmarks,
+            alpha=self.alpha,
+            threads=threads,
+            diagonal=None if diagonal is None else diagonal[usual],
+        )
         indices = np.concatenate((usual[drawn], absurd))
         order = np.argsort(indices)
-        return indices[order], np.concatenate((scores[drawn], np.ones(absurd.size)))[order]
+        scores = np.concatenate((scores[drawn], np.ones(absurd.size)))[order]
+        jitter = None if self.jitter is None else float(self.jitter)
+        features = NystroemFeatures.of(kernel, X[indices[order]], jitter, threads)
+        return _Landmarks(indices[order], scores, features)
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters before any data is touched."""
-        as_kernel(self.kernel)
         checked_size(self.n_components, self.eps)
         one_of("landmarks", self.landmarks, LANDMARKS)
         if self.alpha is not None:
@@ -346,29 +366,21 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             checked_non_negative("jitter", self.jitter, reason="or None for 1e-10 or 1e-6")
         if self.landmarks == "uniform":
             refuse_unused(self, {"alpha": "with landmarks='uniform', which takes no scores"})
-        thread_count(self.n_jobs)
         checked_verbose(self.verbose)
 
 
-def _warn_of_few_rows(n_components: int, rows: int) -> None:
-    if n_components > rows:
-        warn_user(
-            f"n_components={n_components} exceeds the {rows} rows of X: all rows are landmarks, "
-            f"and there are {rows} features."
-        )
-
-
-def _lost_shares(kernel: Kernel, X: Rows, Z: Real) -> Vector:
-    """Return what share of k(x, x) the features of every row do not have."""
-    diagonal = precise_diagonal(kernel, X)
+def _mean_loss(diagonal: Vector, Z: Real) -> float:
+    """Return what share of k(x, x) the features of a row do not have, in the mean over the rows."""
     squares = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
-    return np.where(diagonal > 0.0, 1.0 - divide_or_zero(squares, diagonal), 0.0)
+    return float(np.mean(np.where(diagonal > 0.0, 1.0 - divide_or_zero(squares, diagonal), 0.0)))
 
 
-def _usual_loss(kernel: Kernel, X: Rows, landmarks: _Landmarks) -> float:
+def _usual_loss(kernel: Kernel, X: Rows, diagonal: Vector | None, landmarks: _Landmarks) -> float:
     """Return what share of k(x, x) is lost, in the mean over rows that are not landmarks."""
     rows = np.delete(np.arange(X.shape[0]), landmarks.indices)
     if len(rows) < _FEWEST_COMPARED:
         return 1.0
-    some = X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]]
-    return float(np.mean(_lost_shares(kernel, some, landmarks.features.transform(some))))
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]
+    some = X[rows]
+    entries = precise_diagonal(kernel, some) if diagonal is None else diagonal[rows]
+    return _mean_loss(entries, landmarks.features.transform(some))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
 from powersketch.arrays import Real, Rows, is_sparse, slices
 from powersketch.exceptions import InputError
-from powersketch.execution import Progress, blas_thread_count, blas_threads, ordered_map
+from powersketch.execution import Progress, blas_threads, ordered_map
 from powersketch.feature_maps import outlying
 from powersketch.kernels import Kernel
 from powersketch.linalg import TriangularRows, jittered_cholesky
@@ -45,31 +46,31 @@ class NystroemFeatures:
         For Rᵀ.
     jitter : float
         Relative to the mean of the diagonal of k(L, L).
-    single : bool
-        Whether features of float32 rows are solved for in float32.
+    probes : ndarray of shape (p, m)
+        Some rows of k(L, L), none of absurd size.
     """
 
     kernel_: Kernel
     landmarks: Rows
     solver: TriangularRows
     jitter: float
-    single: bool
+    probes: Real
 
     @classmethod
     def of(cls, kernel: Kernel, landmarks: Rows, jitter: float | None, threads: int) -> Self:
         """Return the map for these landmarks; no jitter means one that suits their dtype."""
         square = kernel(landmarks, dtype=np.float64, n_jobs=threads)
         start = _DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
-        solver, used = whitening(square, start)
         # Beside a landmark of absurd size, the errors of others would not be seen.
-        usual = np.delete(square, outlying(square.diagonal().astype(np.float64), _ABSURD), axis=0)
-        probes = usual[:: -(-usual.shape[0] // _PROBES)]
-        return cls(kernel, landmarks, solver, used, _single_suffices(solver, probes))
+        usual = np.delete(square, outlying(square.diagonal(), _ABSURD), axis=0)
+        probes = usual[:: -(-usual.shape[0] // _PROBES)].copy()
+        factor, used = jittered_cholesky(square, start)
+        return cls(kernel, landmarks, TriangularRows.of(factor), used, probes)
 
     def transform(self, X: Rows, threads: int = 1, progress: Progress | None = None) -> Real:
         """Return the features of every row, of the dtype of the rows."""
-        dtype = X.dtype if self.single else np.dtype(np.float64)
-        solver, values = self.solver.astype(dtype), self.kernel_.columns(self.landmarks)
+        dtype, values = self._precision(X), self.kernel_.columns(self.landmarks)
+        solver = self.solver.in_float32 if dtype == np.float32 else self.solver
 
         def features(rows: Rows) -> Real:
             block = values(rows, dtype)
@@ -87,26 +88,30 @@ class NystroemFeatures:
         values = self.kernel_.columns(self.landmarks)
 
         def computed(X: Rows) -> Real:
-            dtype = X.dtype if self.single else np.dtype(np.float64)
+            dtype = self._precision(X)
             out = np.empty((X.shape[0], self.landmarks.shape[0]), dtype)
             return _collected(lambda rows: values(rows, dtype), X, out, threads)
 
         return computed
 
+    def _precision(self, X: Rows) -> np.dtype[Any]:
+        """Return the dtype in which features of these rows are solved for."""
+        single = X.dtype == np.float32 and self._single_suffices
+        return np.dtype(np.float32 if single else np.float64)
 
-def whitening(square: Real, jitter: float) -> tuple[TriangularRows, float]:
-    """Return what turns kernel values c at landmarks into features c R⁻¹, and the jitter in use.
-
-    RᵀR is the landmarks' kernel matrix with the jitter on its diagonal, which grows where it does
-    not suffice.
-    """
-    factor, used = jittered_cholesky(square, jitter)
-    return TriangularRows.of(factor), used
-
-
-def workers(threads: int) -> int:
-    """Return how many threads share the blocks of rows: with one asked for, as many as BLAS has."""
-    return threads if threads > 1 else blas_thread_count()
+    @cached_property
+    def _single_suffices(self) -> bool:
+        """Whether float32 is good enough to solve for features of float32 rows."""
+        exact = self.probes.copy()
+        self.solver.solve(exact)
+        # Where numbers are too large for float32 the error is NaN, and not small.
+        with np.errstate(over="ignore", invalid="ignore"):
+            single = self.probes.astype(np.float32)
+            self.solver.in_float32.solve(single)
+            rounded = single.astype(np.float64)
+            error = np.abs(rounded @ rounded.T - exact @ exact.T).max()
+        largest = np.einsum("ij,ij->i", exact, exact).max()
+        return bool(error <= _SINGLE_PRECISION_ERROR * largest)
 
 
 def _collected(
@@ -117,26 +122,29 @@ def _collected(
     progress: Progress | None = None,
 ) -> Real:
     """Fill `out` with what is computed for one block of rows after another."""
-    progress = progress or Progress("", out.shape[0], 0)
-    parts, unit = _blocks(*out.shape)
-
-    def write(part: slice) -> slice:
-        _store(compute(_padded(X[part], unit))[: part.stop - part.start], out[part])
-        return part
-
-    count = min(workers(threads), len(parts))
-    with blas_threads(1):
-        for part in ordered_map(write, parts, count):
-            progress.update(part.stop)
-    return out
-
-
-def _blocks(rows: int, columns: int) -> tuple[list[slice], int]:
-    """Return blocks of rows, the same for any number of threads, and what they are filled up to."""
+    rows, columns = out.shape
+    # The same blocks for any number of threads.
     fitting = _BLOCK_BYTES // (8 * columns)
     height = min(max(fitting, _FEWEST_ROWS), _MOST_ROWS) // _UNIT * _UNIT
     unit = _UNIT if columns >= _FEWEST_COLUMNS else height
-    return list(slices(rows, height)), unit
+    limit = float(np.finfo(out.dtype).max)
+
+    def write(part: slice) -> slice:
+        block = compute(_padded(X[part], unit))[: part.stop - part.start]
+        largest = max(float(block.max()), -float(block.min()))
+        if largest > limit:
+            raise InputError(
+                f"features overflow {out.dtype}: the largest is {largest:.3g}, above "
+                f"{limit:.3g}: scale the rows of X, or pass X as float64."
+            )
+        out[part] = block
+        return part
+
+    with blas_threads(1):
+        for part in ordered_map(write, slices(rows, height), min(threads, -(-rows // height))):
+            if progress is not None:
+                progress.update(part.stop)
+    return out
 
 
 def _padded(rows: Rows, unit: int) -> Rows:
@@ -151,29 +159,3 @@ def _padded(rows: Rows, unit: int) -> Rows:
     padded = np.zeros((count, rows.shape[1]), rows.dtype)
     padded[: rows.shape[0]] = rows
     return padded
-
-
-def _store(block: Real, features: Real) -> None:
-    """Round the features of some rows to their dtype, or say that they do not fit."""
-    largest = max(float(block.max()), -float(block.min()))
-    limit = float(np.finfo(features.dtype).max)
-    if largest > limit:
-        raise InputError(
-            f"features overflow {features.dtype}: the largest is {largest:.3g}, above "
-            f"{limit:.3g}: scale the rows of X, or pass X as float64."
-        )
-    features[...] = block
-
-
-def _single_suffices(solver: TriangularRows, rows: Real) -> bool:
-    """Return whether float32 is good enough to solve for the features of these rows."""
-    exact = rows.copy()
-    solver.solve(exact)
-    # Where numbers are too large for float32 the error is NaN, and not small.
-    with np.errstate(over="ignore", invalid="ignore"):
-        single = rows.astype(np.float32)
-        solver.astype(np.float32).solve(single)
-        rounded = single.astype(np.float64)
-        error = np.abs(rounded @ rounded.T - exact @ exact.T).max()
-    largest = np.einsum("ij,ij->i", exact, exact).max()
-    return bool(error <= _SINGLE_PRECISION_ERROR * largest)

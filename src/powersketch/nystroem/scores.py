@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
 from powersketch.execution import blas_threads, interruptible, ordered_map
 from powersketch.kernels import Kernel
-from powersketch.nystroem.features import whitening
+from powersketch.linalg import TriangularRows, jittered_cholesky
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams
 
@@ -46,6 +46,7 @@ def draw_landmarks(
     landmarks: str = "leverage",
     alpha: float | None = None,
     threads: int = 1,
+    diagonal: Vector | None = None,
 ) -> tuple[Indices, Vector]:
     """Draw rows that stand for all others.
 
@@ -66,6 +67,8 @@ def draw_landmarks(
         divided by k = size / (4 ln size): the smallest for which this many landmarks suffice.
     threads : int, default=1
         How many work at a time.
+    diagonal : ndarray of shape (n,), default=None
+        All k(x, x), where they are known already.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def draw_landmarks(
     if one_of("landmarks", landmarks, LANDMARKS) == "uniform" or size >= rows:
         count = min(size, rows)
         return np.sort(streams.sample("landmarks", rows, count)), np.full(rows, count / rows)
-    estimate = LeverageScores(kernel, X, size, streams, alpha, threads)
+    estimate = LeverageScores(kernel, X, size, streams, alpha, threads, diagonal)
     scores = estimate.recursive() if landmarks == "leverage" else estimate.approximate()
     return weighted_sample(streams, "landmarks", scores, size), scores
 
@@ -108,6 +111,7 @@ class LeverageScores:
     streams: RandomStreams
     alpha: float | None = None
     threads: int = 1
+    diagonal: Vector | None = None
 
     def recursive(self) -> Vector:
         """Return recursive ridge leverage scores ([MM17], Algorithm 2, of fixed size).
@@ -141,7 +145,7 @@ class LeverageScores:
 
     @cached_property
     def _diagonal(self) -> Vector:
-        return precise_diagonal(self.kernel, self.X)
+        return precise_diagonal(self.kernel, self.X) if self.diagonal is None else self.diagonal
 
     @property
     def _most(self) -> int:
@@ -160,7 +164,7 @@ class LeverageScores:
         square = columns.square()
         ridge = self._ridge(square)
         np.fill_diagonal(square, square.diagonal() + ridge)
-        solver, _ = whitening(square, 0.0)
+        solver = TriangularRows.of(jittered_cholesky(square, 0.0)[0])
 
         def explained(block: Real) -> Vector:
             solver.solve(block)
@@ -174,7 +178,7 @@ class LeverageScores:
         """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
         square = columns.square()
         ridge = self._ridge(square)
-        inner, _ = whitening(square, _JITTER)
+        inner = TriangularRows.of(jittered_cholesky(square, _JITTER)[0])
         rows = np.arange(self.X.shape[0])
 
         def gram(block: Real) -> Float64:
@@ -183,7 +187,7 @@ class LeverageScores:
 
         total = sum(columns.map(gram, rows), start=np.zeros_like(square))
         np.fill_diagonal(total, total.diagonal() + ridge)
-        outer, _ = whitening(total, 0.0)
+        outer = TriangularRows.of(jittered_cholesky(total, 0.0)[0])
 
         def score(block: Real) -> Vector:
             inner.solve(block)
@@ -240,8 +244,10 @@ class WeightedColumns:
 
 def precise_diagonal(kernel: Kernel, X: Rows) -> Vector:
     """Return all k(x_i, x_i) in float64, even where the rows are float32."""
+    if X.dtype == np.float64:
+        return kernel.diagonal(X)
     blocks = slices(X.shape[0], _block_rows(X.shape[1]))
-    parts = [kernel.diagonal(X[part].astype(np.float64, copy=False)) for part in blocks]
+    parts = [kernel.diagonal(X[part].astype(np.float64)) for part in blocks]
     diagonal: Vector = np.concatenate(parts)
     return diagonal
 

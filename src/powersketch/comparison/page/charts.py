@@ -73,6 +73,12 @@ class LogAxis:
         inside = min(max(math.log10(value), self.low), self.high)
         return self.start + (inside - self.low) / (self.high - self.low) * (self.end - self.start)
 
+    def marks(self, apart: float) -> list[tuple[float, str]]:
+        """Return the pixels and the texts of the ticks."""
+        values = self.ticks(apart)
+        texts = [self.text(value) for value in values]
+        return list(zip(map(self.position, values), texts, strict=True))
+
     def ticks(self, apart: float) -> list[float]:
         """Return the most values to write that are at least `apart` pixels from each other."""
         steps = self._choices() if self.choices is not None else round_numbers(self.low, self.high)
@@ -220,8 +226,8 @@ class Line:
 
     name: str
     series: MethodSeries | None
-    path: tuple[tuple[float, float], ...]
-    points: tuple[Point, ...] = ()
+    path: Sequence[tuple[float, float]]
+    points: Sequence[Point] = ()
 
 
 @dataclass(frozen=True)
@@ -289,7 +295,7 @@ def _up(values: list[float], label: str) -> LogAxis:
 
 
 def _error_line(method: MethodSeries, norm: Norm, place: Callable[[Measurement], float]) -> Line:
-    points = tuple(
+    points = [
         Point(
             place(each),
             _clipped(norm.error(each)),
@@ -298,8 +304,8 @@ def _error_line(method: MethodSeries, norm: Norm, place: Callable[[Measurement],
         )
         for each in method.measurements
         if math.isfinite(norm.error(each)) and 0.0 < place(each) < math.inf
-    )
-    return Line(method.name, method, tuple((point.x, point.y) for point in points), points)
+    ]
+    return Line(method.name, method, [(point.x, point.y) for point in points], points)
 
 
 def _description(measurement: Measurement, norm: Norm) -> str:
@@ -352,13 +358,13 @@ def _spectrum_line(method: MethodSeries | None, values: Vector, exact: Vector) -
     top = float(exact.max())
     usable = int(np.argmin(np.append(values > _LEAST_EIGENVALUE * top, False)))
     heights = np.minimum(values, _LARGEST_EIGENVALUE * top)
-    path = tuple((float(i + 1), float(heights[i])) for i in _places(usable, _PLACES_ON_SPECTRUM))
+    path = [(float(i + 1), float(heights[i])) for i in _places(usable, _PLACES_ON_SPECTRUM)]
     if method is None:
         return Line("exact", None, path)
     # The marks of different methods begin at different places, so that they do not overlap.
     shift = method.number % _MARKS_ON_SPECTRUM
     marked = _places(usable, _MARKS_ON_SPECTRUM * _MARKS_ON_SPECTRUM)[shift::_MARKS_ON_SPECTRUM]
-    points = tuple(
+    points = [
         Point(
             float(i + 1),
             float(heights[i]),
@@ -366,7 +372,7 @@ def _spectrum_line(method: MethodSeries | None, values: Vector, exact: Vector) -
             f" (exact {number_text(float(exact[i]))})",
         )
         for i in marked or [0] * min(usable, 1)
-    )
+    ]
     return Line(method.name, method, path, points)
 
 

@@ -177,32 +177,29 @@ def _cells(measurement: Measurement, best: bool) -> list[Cell]:
     error = spread_text(measurement.frobenius, measurement.frobenius_spread)
     low, high = measurement.spectral or (math.nan, math.nan)
     interval = f"[{number_text(low)}, {number_text(high)}]" if measurement.spectral else MISSING
-    memory = measurement.memory_bytes or math.nan
+    memory, seconds = measurement.memory_bytes or math.nan, measurement.seconds_per_row
+    marked = "Frobenius error" if best else None
     note = " ".join(f"warned: {text}" for text in measurement.warnings)
     if measurement.failed:
         note = f"failed: {measurement.error_message}"
+    numbers = (
+        ("components", measurement.n_components, str(measurement.n_components)),
+        ("Frobenius error", measurement.frobenius, error),
+        ("operator norm error", measurement.operator_norm, number_text(measurement.operator_norm)),
+        ("spectral interval", max(1.0 - low, high - 1.0), interval),
+        ("fit", measurement.fit_seconds, seconds_text(measurement.fit_seconds)),
+        ("transform, per row", seconds, seconds_text(seconds)),
+        ("memory", memory, bytes_text(memory)),
+    )
     return [
         Cell("method", "method", measurement.method, measurement.method),
-        _number("components", measurement.n_components, str(measurement.n_components)),
-        _number("Frobenius error", measurement.frobenius, error, best),
-        _number(
-            "operator norm error", measurement.operator_norm, number_text(measurement.operator_norm)
+        *(
+            Cell(heading, "number", text, "" if math.isnan(value) else value, heading == marked)
+            for heading, value, text in numbers
         ),
-        _number("spectral interval", max(1.0 - low, high - 1.0), interval),
-        _number("fit", measurement.fit_seconds, seconds_text(measurement.fit_seconds)),
-        _number(
-            "transform, per row",
-            measurement.seconds_per_row,
-            seconds_text(measurement.seconds_per_row),
-        ),
-        _number("memory", memory, bytes_text(memory)),
         Cell("kind", "", measurement.kind, measurement.kind),
         Cell("note", "note", note, note),
     ]
-
-
-def _number(heading: str, value: float, text: str, best: bool = False) -> Cell:
-    return Cell(heading, "number", text, "" if math.isnan(value) else value, best)
 
 
 @dataclass(frozen=True, eq=False)
