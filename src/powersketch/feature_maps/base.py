@@ -299,7 +299,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return SketchOptions(method, internal, base_sketch, bool(self.norm_preserving))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DrawnMap:
     """A row map of one size, and the kernel that it approximates, to be measured."""
 

@@ -1,6 +1,5 @@
 """Powers x^⊗p of vectors: sketched by one of several methods, or exactly by monomials."""
 
-from powersketch.powers.adaptive import adaptive_tuples, affordable_draw
 from powersketch.powers.complex_to_real import ComplexToReal
 from powersketch.powers.methods import (
     FormatCache,
@@ -42,8 +41,6 @@ __all__ = [
     "Scaled",
     "ShiftedRows",
     "Slice",
-    "adaptive_tuples",
-    "affordable_draw",
     "algorithm_1",
     "ascending_powers",
     "extreme_power",

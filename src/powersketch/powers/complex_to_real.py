@@ -70,7 +70,7 @@ class Block:
         return columns
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComplexToReal:
     """Sketches of some powers of rows by complex product features Φ = W₁u ∘ … ∘ W_l u [WOF23].
 
@@ -96,9 +96,7 @@ class ComplexToReal:
     factors: tuple[ComplexProjection, ...]
     preserve_norms: bool
     direction: Vector | None = None
-    _images: FormatCache[_Images | None] = field(
-        default_factory=FormatCache, init=False, repr=False
-    )
+    _images: FormatCache[_Images | None] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(
@@ -213,7 +211,7 @@ class ComplexToReal:
             return bool(np.all(scaling * np.maximum(norms, 1.0) <= np.finfo(out.dtype).max))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitRows:
     """Rows u · 2^−exponent whose largest coordinates are between ½ and 1.
 

@@ -37,7 +37,7 @@ Outputs: TypeAlias = Mapping[int, Slice]
 """The features of every degree."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PowerOptions:
     """How a sketch of powers is drawn.
 
@@ -59,7 +59,7 @@ class PowerOptions:
     direction: Vector | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ShiftedRows:
     """The vectors u = scale · x + shift · direction, whose norms are near one, for all rows x.
 

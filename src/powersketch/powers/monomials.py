@@ -37,7 +37,7 @@ def monomial_count(columns: int, degree: int) -> int:
     return math.comb(columns + degree - 1, degree)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Monomials:
     """Features with ⟨z(x), z(y)⟩ = ⟨x, y⟩^degree exactly, C(d + degree − 1, degree) of them.
 
@@ -88,7 +88,7 @@ class Monomials:
         return features.astype(X.dtype, copy=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SampledMonomials:
     """Products of powers of coordinates.
 

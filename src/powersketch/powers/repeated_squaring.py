@@ -32,7 +32,7 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
     return z
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PowerSketch:
     """Sketches of some powers of the rows of a matrix, sharing T, S and intermediate powers.
 
@@ -60,7 +60,7 @@ class PowerSketch:
     degrees: tuple[int, ...] = field(init=False)
     # A T that is not part of the chain, and the chain.
     _chains: FormatCache[tuple[BaseSketch | None, Chain]] = field(
-        default_factory=FormatCache, init=False, repr=False
+        default_factory=FormatCache, init=False
     )
 
     @classmethod
@@ -159,7 +159,7 @@ class PowerSketch:
         return chain.apply(X, scale, shift, scales, out, threads)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PowerProgram:
     """Products of powers, and the slices of them that become features.
 

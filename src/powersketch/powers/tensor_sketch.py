@@ -17,7 +17,7 @@ from powersketch.random_streams import RandomStreams
 from powersketch.routines import TensorSketchSpec, make_tensor_sketch, smooth_parts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorSketchPowers:
     """z_l = C₁u ∗ C₂u ∗ … ∗ C_l u for every degree l, each with its own CountSketches [PP13].
 
@@ -67,9 +67,7 @@ class TensorSketchPowers:
     keys: Mapping[int, NDArray[np.uint64]]
     preserve_norms: bool
     direction: Vector | None = None
-    _sketches: FormatCache[routines.TensorSketch] = field(
-        default_factory=FormatCache, init=False, repr=False
-    )
+    _sketches: FormatCache[routines.TensorSketch] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(

@@ -135,7 +135,7 @@ def _name(span: Span, degree: int | None) -> str:
     return f"node/{height}/{span[0] >> height}" if height else f"leaf/{span[0]}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeSketch:
     """Sketches of some powers of the rows of a matrix, by one binary tree [AKK+20].
 
@@ -189,9 +189,7 @@ class TreeSketch:
     pairs: Mapping[str, TensorSRHT]
     preserve_norms: bool
     direction: Vector | None = None
-    _shifts: FormatCache[Mapping[str, Real]] = field(
-        default_factory=FormatCache, init=False, repr=False
-    )
+    _shifts: FormatCache[Mapping[str, Real]] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(
@@ -279,7 +277,7 @@ class TreeSketch:
         return dense
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Power:
     """Rows whose true values are `values` times `scale`; the norms of `values` stay near one."""
 
@@ -287,7 +285,7 @@ class _Power:
     scale: Vector
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Evaluation:
     """The tree on a block of rows."""
 

@@ -42,7 +42,7 @@ def sine(quarters: Real) -> Real:
     return result * quarters
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FourierTables:
     """What a transform of `length` real numbers needs; complex numbers are pairs in a last axis.
 

@@ -52,7 +52,7 @@ class _Spec:
         return {name: value for name, value in self.__dict__.items() if name != "_casts"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SrhtSpec(_Spec):
     """scale · (H D x)[indices], x padded with zeros to `padded` (Definition 2.7 of [SWYZ21])."""
 
@@ -66,7 +66,7 @@ class SrhtSpec(_Spec):
         return self._cast("signs", dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairSpec(_Spec):
     """(H D₁ a)[first] · (H D₂ b)[second] over √m (Definition 2.9 of [SWYZ21]).
 
@@ -89,7 +89,7 @@ class PairSpec(_Spec):
         return self._cast("signs_first", dtype), self._cast("signs_second", dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScatterSpec:
     """Signed sums of coordinates: copy b of coordinate j goes to bucket table[j, b] // 2.
 
@@ -139,7 +139,7 @@ def hashed_table(key: int, columns: int, size: int, sparsity: int) -> NDArray[np
     return table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SorfSpec(_Spec):
     """scales · (F D₃ F D₂ F D₁ x)[indices], several blocks of F D₃ F D₂ F D₁ one below the other.
 
@@ -177,7 +177,7 @@ class SorfSpec(_Spec):
         return self._cast("diagonals", dtype), self._cast("scales", dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ChainSpec:
     """A leaf followed by a straight-line program of pair products (Algorithm 1 of [SWYZ21]).
 
@@ -216,7 +216,7 @@ class ChainSpec:
     preserve_norms: bool = field(default=True)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorSketchSpec:
     """C₁u ∗ C₂u ∗ …, circular convolutions of CountSketches of u [PP13], block by block.
 

@@ -64,7 +64,7 @@ def check_columns(kind: str, given: int, columns: int) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SRHT:
     """T = P H D / √size (Definition 2.7 of [SWYZ21]), x padded to a power of two."""
 
@@ -87,7 +87,7 @@ class SRHT:
         return routines.srht(X, self.spec, threads=threads)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorSRHT:
     """S = P (H D₁ × H D₂) / √size (Definition 2.9 of [SWYZ21]) on vectors of up to `length`.
 
@@ -125,7 +125,7 @@ def _widened(X: Real, columns: int) -> Real:
     return X if X.shape[1] == columns else np.pad(X, ((0, 0), (0, columns - X.shape[1])))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OSNAP:
     """Every coordinate goes, with random signs, to one bucket in each of a few bands [NN13]."""
 
@@ -175,7 +175,7 @@ class CountSketch(OSNAP):
         return cls(columns, size, ScatterSpec(table, size, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianProjection:
     """T with independent normal entries of variance 1 / size; `matrix` holds its transpose."""
 
@@ -197,7 +197,7 @@ class GaussianProjection:
         return routines.product(X, matrix, threads=threads)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rademacher:
     """T with independent entries ±1 / √size [Ach03]; `signs` holds its transpose, unscaled.
 

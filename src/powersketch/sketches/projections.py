@@ -28,7 +28,7 @@ _SHORTEST_HADAMARD = 64
 _SCATTER: dict[str, type[OSNAP]] = {"countsketch": CountSketch, "osnap": OSNAP}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StructuredNormal:
     """W x with rows of W that are normal in length and, nearly, in direction [YSCHK16].
 
@@ -117,7 +117,7 @@ def _structured(streams: RandomStreams, columns: int, size: int) -> ComplexProje
     return transform
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComplexSRHT:
     """Blocks of rows P H D, x padded to a power of two [WOF23].
 
@@ -171,7 +171,7 @@ class ComplexSRHT:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComplexMatrix:
     """W written out; `matrix` holds the transposes of its real and its imaginary part."""
 
@@ -212,7 +212,7 @@ class ComplexMatrix:
         return parts[:, : self.size], parts[:, self.size :]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Composed:
     """W T of a base sketch T and a projection W of its outputs."""
 

@@ -23,7 +23,7 @@ from powersketch.powers import Scaled, ShiftedRows
 _LARGEST_SHIFT = 120
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AffineRows:
     """u = scale · x + shift · direction for every row of a batch; no shift means no direction."""
 
@@ -46,7 +46,7 @@ def near_one_factors(squared_norms: Vector) -> tuple[Vector, NDArray[np.int64]]:
     return np.ldexp(1.0, -exponents), exponents.astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Terms:
     """Powers of one kind of affine rows: their ascending degrees and the rows' direction.
 
@@ -58,7 +58,7 @@ class Terms:
     columns: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measured:
     """What an expansion knows of the rows of a batch.
 

@@ -37,7 +37,7 @@ _NEGLIGIBLE = 1e-6  # of the value at 1
 _CONVERGED = 1e-11
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FiniteSeries:
     """Σ_l terms[l] s^degrees[l], with s = t / radius, for κ(t) on |t| ≤ radius.
 

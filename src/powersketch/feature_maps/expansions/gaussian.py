@@ -33,7 +33,7 @@ _ORDINARY_EXPONENT = 60
 _BEYOND = 1.5  # times the squared radius of most rows of the pilot: such rows are outside it
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CentredRows:
     """u = factor · (x − centre)."""
 
@@ -69,7 +69,7 @@ class CentredRows:
         return exponent if abs(exponent) > _ORDINARY_EXPONENT else 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianExpansion(Expansion):
     """The Taylor series of the kernel up to a degree."""
 
@@ -113,7 +113,7 @@ def _inverse_factorial_roots(degrees: tuple[int, ...]) -> Scaled:
     return scaled_column(roots)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SinglePowerExpansion(Expansion):
     """The one power (1 + ⟨u, v⟩ / P)^P on rows of norm one, close to the kernel if P is large.
 

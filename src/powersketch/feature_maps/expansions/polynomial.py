@@ -63,7 +63,7 @@ class AugmentedRows:
         return np.hstack([scaled, constant])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Geometry:
     """The parts of a batch of augmented rows along and across a direction."""
 
@@ -73,7 +73,7 @@ class Geometry:
     shift: Vector
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MeanDirection:
     """The unit vector u of the mean row in augmented space.
 
@@ -114,7 +114,7 @@ class MeanDirection:
         return Geometry(scaled_squares + rows.coef0, along, np.maximum(across, 0.0), shift)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PolynomialExpansion(Expansion):
     """⟨x̃, ỹ⟩^degree around the mean, with the powers of x⊥ to some `levels`."""
 

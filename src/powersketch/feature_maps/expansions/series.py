@@ -42,7 +42,7 @@ _NEGLIGIBLE = 1e-10
 _ROUNDING_OF_NORMS = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PowerSum:
     """The kernel ‖x̃‖^h ‖ỹ‖^h Σ_l c_l ⟨x̂, ŷ⟩^l + offset, x̂ of norm one if `homogeneity` h is set.
 
@@ -130,7 +130,7 @@ class PowerSum:
             )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowValues:
     """What all expansions of a series need to know of the rows of a batch.
 
@@ -158,7 +158,7 @@ class RowValues:
     missing: Vector | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SeriesExpansion(Expansion):
     """Powers of the rows themselves."""
 
@@ -191,7 +191,7 @@ class SeriesExpansion(Expansion):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MeanSeriesExpansion(Expansion):
     """Low degrees around the mean, high degrees as powers of the rows themselves.
 

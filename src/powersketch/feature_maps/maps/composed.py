@@ -37,7 +37,7 @@ _PANEL_COLUMNS = 256  # sums over panels of this width stay in the first level o
 _SMALLEST, _LARGEST = 1e-200, 1e200
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CompressedMap:
     """z(x) = Vᵀ w(x), w a larger map, V the main directions of its features on a pilot.
 
@@ -56,7 +56,7 @@ class CompressedMap:
 
     inner: RowMap
     directions: Float64
-    _panels: FormatCache[list[Real]] = field(default_factory=FormatCache, init=False, repr=False)
+    _panels: FormatCache[list[Real]] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def principal(
@@ -139,7 +139,7 @@ def rows_near_one(X: Rows, threads: int = 1) -> Rows:
     return times_rows(X, np.where(extreme & (largest > 0), factors, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScaleFreeMap:
     """A map of directions: where norms leave the range of numbers, they are changed first."""
 
@@ -161,7 +161,7 @@ class ScaleFreeMap:
         return self.inner.write(rows_near_one(X, threads), out, threads)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SizedMap:
     """A row map and the number of its features."""
 
@@ -173,7 +173,7 @@ class SizedMap:
         return features_of(self.map, X, self.size, threads)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComposedMap:
     """Maps applied one after the other."""
 
@@ -188,7 +188,7 @@ class ComposedMap:
         out[:] = X
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TangentLayer:
     """A layer after the first; without `value` it is a last one whose output is not trained."""
 
@@ -197,7 +197,7 @@ class TangentLayer:
     pair: TensorSRHT
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network:
     """Half the variance of the weights, and that of the biases."""
 
@@ -213,7 +213,7 @@ class Network:
         return np.concatenate([features, constant], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LayeredMap:
     """Features of T after all layers; `value` and `tangent` are those of the first layer."""
 

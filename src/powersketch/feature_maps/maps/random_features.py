@@ -21,7 +21,7 @@ _LARGEST_FACTOR = 1e30
 _LONGEST = {np.dtype(np.float32): 2.0**22, np.dtype(np.float64): 2.0**51}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FourierMap:
     """z(x) = (cos⟨w, x − c⟩, sin⟨w, x − c⟩) over the root of the number of frequencies w.
 
@@ -59,7 +59,7 @@ class FourierMap:
         out[:, used:] = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomActivations:
     """√(2/size) · max(⟨w, x̃⟩, 0)^order for random normal w [CS09]; order 0 is the step function."""
 
@@ -90,7 +90,7 @@ class RandomActivations:
         out[:] = features * out.dtype.type(math.sqrt(2.0 / self.neurons.size))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomTangent:
     """The tangent features of one hidden layer: x̃ ⊗ step(W x̃), sketched, and the layer itself.
 

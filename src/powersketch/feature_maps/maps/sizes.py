@@ -19,7 +19,7 @@ _SMALLEST_BLOCK = 2
 _SMALLEST_SHARE = 1 / 512  # of the budget
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StackedSizes:
     """The layout of the features: constants, degree 1, exact degrees, sketched degrees, others.
 

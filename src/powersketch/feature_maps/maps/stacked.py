@@ -52,7 +52,7 @@ _SMALL, _LARGE = 1e-6, 2.25
 _MUCH_MISSING = 0.02
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SketchedTerms:
     """Terms of one part that a chain computes, in the order of the chain's blocks.
 
@@ -66,7 +66,7 @@ class SketchedTerms:
     places: NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StackedMap:
     """Features block by block: degree 0, degree 1, exact degrees, sketched degrees.
 

@@ -23,8 +23,6 @@ from powersketch.powers import (
     Scaled,
     ShiftedRows,
     Slice,
-    adaptive_tuples,
-    affordable_draw,
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES
@@ -36,7 +34,7 @@ _ORDINARY_EXPONENT = 1000
 _SCORED_ROWS = (256, 128)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DirectMap:
     """z(x) sketches x̃^⊗degree, whatever the data is like."""
 
@@ -92,7 +90,7 @@ class DirectMap:
         return scale.to_float()[:, None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExactMap:
     """z(x) is the symmetric power of x̃, followed by zero columns where it is shorter."""
 
@@ -123,7 +121,7 @@ class ExactMap:
         out[:, self.monomials.size :] = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AdaptiveMap:
     """z(x) are monomials of x̃ with weights, drawn by their ridge leverage scores on the data.
 
@@ -150,6 +148,9 @@ class AdaptiveMap:
         preserve_norms: bool,
     ) -> AdaptiveMap:
         """Draw the monomials by the scores that they have on the pilot rows."""
+        # Loaded when it is first needed: no other map uses it.
+        from powersketch.powers.adaptive import adaptive_tuples
+
         streams = streams.child("adaptive")
         squared_norms = rows.squared_norms(pilot, 1)
         check_power(pilot, squared_norms, degree)
@@ -213,6 +214,8 @@ def powers_of_norms(squared_norms: Vector, degree: int) -> Scaled:
 
 def _scored_rows(X: Rows, degree: int, size: int, streams: RandomStreams) -> Rows:
     """Return as many rows as leverage scores are affordable on, or all if they are on none."""
+    from powersketch.powers.adaptive import affordable_draw
+
     order = streams.permutation("scored", X.shape[0])
     for count in _SCORED_ROWS:
         fewer = X[np.sort(order[:count])]

@@ -34,7 +34,7 @@ _HIGHEST_SCORED = 128  # beyond, hardly any two rows share a monomial that count
 _AFFORDABLE = 1e10  # multiplications: a few seconds
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AdaptiveTuples:
     """Distinct monomials, and the weights with which they stand for all of them.
 

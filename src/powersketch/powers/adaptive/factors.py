@@ -65,7 +65,7 @@ def _ridge(K: Float64, dimension: float) -> float:
     return math.ldexp(trace, -many)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SketchedInverse:
     """(W Wᵀ + λI)⁻¹ for features W of the rows, never formed: O(n · columns of W) per vector."""
 
@@ -101,7 +101,7 @@ class SketchedInverse:
         return (y - routines.product(self.features, moved)) / self.ridge
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SketchedPowers:
     """Features whose inner products stand for G^∘r, for every r below a degree.
 

@@ -40,7 +40,7 @@ class TupleLaw(Protocol):
         """Return the probability of every tuple."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixedLaw:
     """A fixed share of the draws by one law, the rest by another."""
 
@@ -84,7 +84,7 @@ class MixedLaw:
         return Scaled.concatenate(parts).sum()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LeverageLaw:
     """Coordinates one after the other, i_k ∝ ‖X[:, i] (h ∘ V_k)‖² with h the product so far.
 
@@ -184,7 +184,7 @@ def _near_one(products: Float64) -> Float64:
     return scaled
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowLaw:
     """A row a of the data by `shares`, then each coordinate of the tuple by its square in row a.
 
