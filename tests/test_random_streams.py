@@ -174,6 +174,13 @@ class TestRules:
         sample = streams.sample("name", population, count)
         np.testing.assert_array_equal(sample, permutation[:count])
 
+    @pytest.mark.parametrize("count", [3, 5, 13])
+    def test_coordinates_are_whole_permutations_and_a_part_of_one(self, count: int) -> None:
+        parts = [GOLDEN.permutation(f"name/{i}", 5) for i in range(3)]
+        coordinates = GOLDEN.coordinates("name", 5, count)
+        assert coordinates.dtype == np.int32
+        np.testing.assert_array_equal(coordinates, np.concatenate(parts)[:count])
+
     @given(seed=seeds, high=st.integers(min_value=1, max_value=2**32))
     def test_integers_multiply_and_shift(self, seed: int, high: int) -> None:
         streams = RandomStreams(seed)

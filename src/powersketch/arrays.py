@@ -50,6 +50,16 @@ def slices(count: int, step: int) -> Iterator[slice]:
     return map(slice, range(0, count, step), chain(range(step, count, step), (count,)))
 
 
+def scaled_rows(X: Rows, factors: Vector, operation: np.ufunc = np.multiply) -> Rows:
+    """Return the rows in their dtype, each multiplied by its factor, or divided by it."""
+    factors = factors.astype(X.dtype, copy=False)
+    if not is_sparse(X):
+        return operation(X, factors[:, None])
+    scaled = X.copy()
+    operation(X.data, np.repeat(factors, np.diff(X.indptr)), out=scaled.data)
+    return scaled
+
+
 def median_row(X: Rows) -> Vector:
     """Return the median of every column over up to 64 rows, evenly spaced.
 

@@ -41,9 +41,6 @@ _GROUPS = {
     ),
 }
 
-# Bytes. For less, reading what the system says is not worth the time.
-_ALWAYS_AVAILABLE = 1 << 20
-
 
 def thread_count(n_jobs: int | None) -> int:
     """Return scikit-learn's meaning of `n_jobs`; "all" is limited by OMP_NUM_THREADS if set.
@@ -227,8 +224,6 @@ def available_memory(root: Path = Path("/")) -> int:
 
 def check_fits_memory(what: str, needed: int, remedy: str) -> None:
     """Refuse, before the work begins, what takes more memory than is available."""
-    if needed <= _ALWAYS_AVAILABLE:
-        return
     available = available_memory()
     if needed > available:
         raise InputError(

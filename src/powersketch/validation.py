@@ -99,11 +99,7 @@ def checked_columns(name: str, values: Any, rows: int, remedy: str) -> Float64:
     if sparse.issparse(values):
         raise InputTypeError(f"{name} is sparse; allowed is a dense array: use {name}.toarray().")
     array = np.asarray(sound_array(name, values))
-    if array.dtype.kind not in "biuf":
-        raise InputTypeError(
-            f"{name} has dtype {array.dtype}; allowed are real numbers: "
-            f"convert with {name}.astype(float)."
-        )
+    _check_real_dtype(name, array.dtype)
     if array.ndim not in (1, 2) or array.shape[0] != rows or not array.size:
         raise InputError(
             f"{name} has shape {array.shape}; allowed are ({rows},) and ({rows}, t) with t of at "

@@ -363,10 +363,12 @@ class Kernel(KernelParameters, ABC):
                     tile[indices, indices + rows.start - columns.start] = diagonal
             return rows, columns, tile
 
-        if threads == 1 and X.shape[0] <= edge and Y.shape[0] <= width:
-            yield computed((slice(0, X.shape[0]), slice(0, Y.shape[0]), None))
+        whole = slice(0, X.shape[0]), slice(0, Y.shape[0]), None
+        single = X.shape[0] <= edge and Y.shape[0] <= width
+        if single and threads == 1:
+            yield computed(whole)
         else:
-            yield from ordered_map(computed, places(), threads)
+            yield from ordered_map(computed, [whole] if single else places(), threads)
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         return self._rounded_values(self._products(left[0], right[0]), left[1], right[1], dtype)

@@ -12,10 +12,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powersketch.arrays import Float64, Rows
+from powersketch.arrays import Float64, Rows, scaled_rows
 from powersketch.kernels.arc_cosine import CosineKernel, kappa_0, kappas_0_and_1
 from powersketch.kernels.kernel import Preparation, Prepared
-from powersketch.kernels.rows import appended, normalised, scaled_rows
+from powersketch.kernels.rows import appended, normalised
 from powersketch.kernels.series import PowerSeries
 from powersketch.kernels.series.layers import (
     LayeredSeries,

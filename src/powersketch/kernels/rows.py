@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from powersketch.arrays import Float64, Real, Rows, is_sparse, slices
+from powersketch.arrays import Float64, Real, Rows, is_sparse, scaled_rows, slices
 from powersketch.exceptions import InputError
 from powersketch.routines import squared_norms
 
@@ -130,15 +130,6 @@ def normalised(X: Rows, rows: slice) -> tuple[Rows, Float64]:
     # Dividing rounds once, so that the cosine of parallel rows is as near to one as can be.
     divisors = np.where(norms > 0.0, norms, 1.0)
     return scaled_rows(near_one, divisors, np.divide), np.ldexp(norms, exponents)
-
-
-def scaled_rows(block: Rows, factors: Float64, operation: np.ufunc = np.multiply) -> Rows:
-    """Return the rows, each multiplied by its factor, or divided by it."""
-    if not is_sparse(block):
-        return operation(block, factors[:, np.newaxis])
-    scaled = block.copy()
-    operation(block.data, np.repeat(factors, np.diff(block.indptr)), out=scaled.data)
-    return scaled
 
 
 def appended(block: Rows, column: Float64) -> Rows:

@@ -9,7 +9,6 @@ from powersketch.powers.methods import (
     ShiftedRows,
     Slice,
     extreme_power,
-    times_rows,
     to_one,
 )
 from powersketch.powers.monomials import (
@@ -46,6 +45,5 @@ __all__ = [
     "extreme_power",
     "monomial_count",
     "monomials_fit",
-    "times_rows",
     "to_one",
 ]

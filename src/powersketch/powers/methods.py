@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, scaled_rows
 from powersketch.random_streams import RandomStreams
 
 Prepared = TypeVar("Prepared")
@@ -80,7 +80,7 @@ class ShiftedRows:
         power = extreme_power(self.scale, self.X.dtype)
         if power is None:
             return self
-        return ShiftedRows(times_rows(self.X, power), self.scale / power, self.shift)
+        return ShiftedRows(scaled_rows(self.X, power), self.scale / power, self.shift)
 
     def factors(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
         """Return scales and shifts as compiled routines take them: no shift is an empty array."""
@@ -107,16 +107,6 @@ def to_one(largest: Real, dtype: np.dtype[Any]) -> tuple[Vector, NDArray[np.int6
     limit = _LARGEST_EXPONENT[dtype]
     exponent = np.clip(np.frexp(largest)[1], -limit, limit)
     return np.ldexp(1.0, -exponent), exponent.astype(np.int64)
-
-
-def times_rows(X: Rows, factors: Vector) -> Rows:
-    """Multiply every row by its factor."""
-    factors = factors.astype(X.dtype)
-    if is_sparse(X):
-        scaled = X.copy()
-        scaled.data *= np.repeat(factors, np.diff(X.indptr))
-        return scaled
-    return X * factors[:, None]
 
 
 class FormatCache(dict[tuple[str, int, bool], Prepared]):

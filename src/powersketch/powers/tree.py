@@ -14,14 +14,22 @@ from typing import TypeAlias
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, slices
+from powersketch.arrays import (
+    Float64,
+    Real,
+    Rows,
+    Vector,
+    divide_or_zero,
+    is_sparse,
+    scaled_rows,
+    slices,
+)
 from powersketch.parameters import checked_integer
 from powersketch.powers.methods import (
     FormatCache,
     Outputs,
     PowerOptions,
     ShiftedRows,
-    times_rows,
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, TensorSRHT
@@ -267,7 +275,7 @@ class TreeSketch:
     def _leaf_rows(self, rows: ShiftedRows) -> Rows:
         """Return what the leaves are applied to, but for the shift."""
         rows = rows.within_range()
-        X = times_rows(rows.X, rows.scale)
+        X = scaled_rows(rows.X, rows.scale)
         if not self.keeps_rows:
             return X
         # Rows as short as this take no more memory than a vector of the tree, dense or not.

@@ -14,6 +14,8 @@ from powersketch.execution import check_fits_memory
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import LARGEST_LENGTH, PairSpec, ScatterSpec, SrhtSpec, hashed_table
 
+# Bytes. For less, asking how much memory is left is not worth the time.
+_ALWAYS_AVAILABLE = 1 << 20
 _FEWER_COMPONENTS = "choose a smaller n_components or internal_components"
 
 
@@ -51,7 +53,7 @@ def check_sizes(kind: str, inputs: int, size: int, drawn: int = 0) -> None:
             f"{kind} would have {size} outputs; allowed are at most {LARGEST_LENGTH}: "
             f"{_FEWER_COMPONENTS}."
         )
-    if drawn:
+    if drawn > _ALWAYS_AVAILABLE:
         check_fits_memory(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
 
 

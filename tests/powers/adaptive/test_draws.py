@@ -12,7 +12,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.powers import Scaled, adaptive_tuples, affordable_draw
+from powersketch.powers import Scaled
+from powersketch.powers.adaptive import adaptive_tuples, affordable_draw
 from powersketch.powers.adaptive.draws import (
     AdaptiveTuples,
     drawn_tuples,

@@ -20,12 +20,12 @@ from typing import ClassVar
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, slices
+from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, scaled_rows, slices
 from powersketch.execution import interruptible
 from powersketch.feature_maps.maps import ORDINARY, RowMap, Strangeness, features_of, write_batches
 from powersketch.feature_maps.pilot import Pilot
 from powersketch.feature_maps.rows import batch_rows, fair_shares
-from powersketch.powers import FormatCache, times_rows, to_one
+from powersketch.powers import FormatCache, to_one
 from powersketch.sketches import TensorSRHT
 
 # As many directions as features can only be found in more rows than that.
@@ -136,7 +136,7 @@ def rows_near_one(X: Rows, threads: int = 1) -> Rows:
     largest = abs(X).max(axis=1)
     largest = largest.toarray().reshape(-1) if is_sparse(X) else largest
     factors, _ = to_one(largest, X.dtype)
-    return times_rows(X, np.where(extreme & (largest > 0), factors, 1.0))
+    return scaled_rows(X, np.where(extreme & (largest > 0), factors, 1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

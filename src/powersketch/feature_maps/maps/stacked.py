@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse
+from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, scaled_rows
 from powersketch.feature_maps.expansions import (
     AffineRows,
     Expansion,
@@ -38,7 +38,6 @@ from powersketch.powers import (
     ShiftedRows,
     Slice,
     extreme_power,
-    times_rows,
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
@@ -367,7 +366,7 @@ def _coordinate_energies(pilot: Rows, rows: AffineRows, terms: Terms, importance
     linear = importance / np.maximum(squared_norms, np.finfo(np.float64).tiny)
     power = extreme_power(rows.scale, np.dtype(np.float64))
     if power is not None:
-        pilot = times_rows(pilot.astype(np.float64), power)
+        pilot = scaled_rows(pilot.astype(np.float64), power)
         rows = AffineRows(rows.scale / power, rows.shift, rows.squared_norms)
     energies = np.zeros(terms.columns)
     energies[: pilot.shape[1]] = column_sums(pilot, linear * rows.scale * rows.scale, squared=True)
