@@ -189,9 +189,9 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self : LeverageNystroem
             The estimator, fitted.
         """
-        kernel, given = as_kernel(self.kernel), X
+        threads, given = self._threads(), X
         self._check_parameters()
-        threads = self._threads()
+        kernel = as_kernel(self.kernel)
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
         kernel = kernel.resolve(without_rows(X, absurd_rows(X)))
@@ -289,12 +289,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return threads if threads > 1 else blas_thread_count()
 
     def _choose(
-        self,
-        kernel: Kernel,
-        X: Rows,
-        diagonal: Vector | None,
-        streams: RandomStreams,
-        threads: int,
+        self, kernel: Kernel, X: Rows, diagonal: Vector | None, streams: RandomStreams, threads: int
     ) -> tuple[_Landmarks, Certificate | None]:
         """Return the landmarks, and a certificate if their number was measured."""
         draw = partial(self._draw, kernel, streams=streams, threads=threads)
@@ -341,7 +336,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         usual = np.delete(np.arange(X.shape[0]), absurd)
         drawn, scores = draw_landmarks(
             kernel,
-            without_rows(X, absurd),
+            X[usual] if absurd.size else X,
             size - absurd.size,
             streams,
             landmarks=self.landmarks,
