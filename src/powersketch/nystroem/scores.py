@@ -214,8 +214,8 @@ class LeverageScores:
             outer.solve(block)
             return _squared_norms(block)
 
-        scores = np.concatenate(list(self._map(score, sample, weights, rows)))
-        return np.clip(scores, 0.0, 1.0)
+        scores: Vector = np.concatenate(list(self._map(score, sample, weights, rows)))
+        return scores.clip(0.0, 1.0)
 
     def _ridge(self, square: Real) -> float:
         """Return the ridge in use: alpha, or what the leading eigenvalues leave, in equal parts."""
