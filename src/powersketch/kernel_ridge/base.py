@@ -162,9 +162,9 @@ class SketchedRidge(RidgeSettings):
 
     def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
+        fit = self._fit_dual if self._kind in NEED_ALL_ROWS else self._fit_primal
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
-        fit = self._fit_dual if self._kind in NEED_ALL_ROWS else self._fit_primal
         attributes |= fit(rows, attributes)
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
@@ -189,7 +189,7 @@ class SketchedRidge(RidgeSettings):
 
     def _fit_features(self, rows: TrainingRows) -> tuple[TrainingRows, dict[str, Any]]:
         """Return the rows in use, and the kernel and the fitted map as attributes."""
-        seed, kind = seed_from(self.random_state), self._kind
+        kind, seed = self._kind, seed_from(self.random_state)
         rows, absurd = without_absurd_rows(rows, lambda others: self._kernel_for(others, seed))
         kernel: Any = None if kind == "given" else self._kernel_for(rows, seed, absurd)
         attributes = {

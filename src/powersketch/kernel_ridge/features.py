@@ -102,6 +102,7 @@ class RidgeSettings(BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, and those without effect, before any data is touched."""
+        kind, unused = self._kind, self._unused_options()
         self._check_features()
         self._check_penalty()
         one_of("solver", self.solver, _SOLVERS)
@@ -114,23 +115,24 @@ class RidgeSettings(BaseEstimator):
             if getattr(self, name) is not None:
                 checked_positive(name, getattr(self, name))
         checked_verbose(self.verbose)
+        refuse_unused(self, unused)
         thread_count(self.n_jobs)
-        refuse_unused(self, self._unused_options())
-        if self._kind == "given":
+        if kind == "given":
             self._copied_map()
 
     def _check_penalty(self) -> None:
+        kind = self._kind
         checked_alphas(self.alphas)
         if not isinstance(self.alpha, str):
             checked_alpha(self.alpha)
-        elif self._kind in NEED_ALL_ROWS:
+        elif kind in NEED_ALL_ROWS:
             raise InputError(
                 f"alpha={self.alpha!r} cannot be used with features={self.features!r}: give a "
                 "number for alpha, or use features='sketch'."
             )
         else:
             one_of("alpha", self.alpha, _CRITERIA)
-        if self._kind == "row-sketch":
+        if kind == "row-sketch":
             checked_positive("alpha", self.alpha, remedy="a row sketch needs a penalty")
 
     def _unused_options(self) -> dict[str, str]:
@@ -187,8 +189,8 @@ class RidgeSettings(BaseEstimator):
                 f"kernel_params={self.kernel_params!r} is a {type(self.kernel_params).__name__}; "
                 "allowed is a dict from names of parameters to values, or None."
             )
-        kernel = self._given_kernel()
-        if self._kind in ("sketch", "row-sketch") and not has_sketch(kernel):
+        kind, kernel = self._kind, self._given_kernel()
+        if kind in ("sketch", "row-sketch") and not has_sketch(kernel):
             raise InputTypeError(
                 f"features={self.features!r} needs a sketch of the kernel, and there is none of "
                 f"{kernel!r}: use features='landmarks', 'exact' or 'auto'."

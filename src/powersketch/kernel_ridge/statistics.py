@@ -190,9 +190,10 @@ class RidgeStatistics:
         RidgeSolution
             β of shape (m,) or (t, m), and b of shape () or (t,).
         """
-        alpha = checked_non_negative("alpha", alpha, reason="as it penalises the coefficients")
         gram, cross, _ = self.moments(fit_intercept=fit_intercept)
-        if alpha > rounding_level(gram):
+        rounding = rounding_level(gram)
+        alpha = checked_non_negative("alpha", alpha, reason="as it penalises the coefficients")
+        if alpha > rounding:
             # Row by row, as the factorisation takes it; the matrix is symmetric.
             coef = cholesky_solution(gram.T.copy(order="C"), cross, alpha)
         else:

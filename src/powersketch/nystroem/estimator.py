@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.accuracy import Certificate, divided_positions, grown_size
-from powersketch.arrays import Real, Rows, Vector, divide_or_zero
+from powersketch.arrays import Real, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.execution import Progress, blas_thread_count, blas_threads, thread_count
@@ -189,15 +189,15 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self : LeverageNystroem
             The estimator, fitted.
         """
-        kernel, given = as_kernel(self.kernel), X
+        threads, given = self._threads(), X
         self._check_parameters()
-        threads = self._threads()
+        kernel = as_kernel(self.kernel)
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
+        streams = RandomStreams(seed, "leverage_nystroem")
         kernel = kernel.resolve(without_rows(X, absurd_rows(X)))
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):
-            streams = RandomStreams(seed, "leverage_nystroem")
             diagonal = None if self.landmarks == "uniform" else precise_diagonal(kernel, X)
             landmarks, certificate = self._choose(kernel, X, diagonal, streams, threads)
             usual_loss = _usual_loss(kernel, X, diagonal, landmarks)
@@ -289,12 +289,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return threads if threads > 1 else blas_thread_count()
 
     def _choose(
-        self,
-        kernel: Kernel,
-        X: Rows,
-        diagonal: Vector | None,
-        streams: RandomStreams,
-        threads: int,
+        self, kernel: Kernel, X: Rows, diagonal: Vector | None, streams: RandomStreams, threads: int
     ) -> tuple[_Landmarks, Certificate | None]:
         """Return the landmarks, and a certificate if their number was measured."""
         draw = partial(self._draw, kernel, streams=streams, threads=threads)
@@ -341,7 +336,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         usual = np.delete(np.arange(X.shape[0]), absurd)
         drawn, scores = draw_landmarks(
             kernel,
-            without_rows(X, absurd),
+            X[usual] if absurd.size else X,
             size - absurd.size,
             streams,
             landmarks=self.landmarks,
@@ -372,7 +367,8 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 def _mean_loss(diagonal: Vector, Z: Real) -> float:
     """Return what share of k(x, x) the features of a row do not have, in the mean over the rows."""
     squares = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
-    return float(np.mean(np.where(diagonal > 0.0, 1.0 - divide_or_zero(squares, diagonal), 0.0)))
+    shares = np.divide(squares, diagonal, out=np.ones_like(diagonal), where=diagonal > 0.0)
+    return float(np.mean(1.0 - shares))
 
 
 def _usual_loss(kernel: Kernel, X: Rows, diagonal: Vector | None, landmarks: _Landmarks) -> float:

@@ -127,6 +127,7 @@ def _collected(
     fitting = _BLOCK_BYTES // (8 * columns)
     height = min(max(fitting, _FEWEST_ROWS), _MOST_ROWS) // _UNIT * _UNIT
     unit = _UNIT if columns >= _FEWEST_COLUMNS else height
+    parts, count = slices(rows, height), min(threads, -(-rows // height))
     limit = float(np.finfo(out.dtype).max)
 
     def write(part: slice) -> slice:
@@ -141,7 +142,7 @@ def _collected(
         return part
 
     with blas_threads(1):
-        for part in ordered_map(write, slices(rows, height), min(threads, -(-rows // height))):
+        for part in ordered_map(write, parts, count):
             if progress is not None:
                 progress.update(part.stop)
     return out

@@ -124,7 +124,7 @@ class LeverageScores:
         sample, weights, scores = order[:shortest], np.ones(shortest), np.empty(0)
         for length in longer:
             rows = np.sort(order[:length])
-            scores = self._unexplained_shares(self._columns(sample, weights), rows)
+            scores = self._unexplained_shares(sample, weights, rows)
             probabilities = np.minimum(_oversampling(self._most) * scores, 1.0)
             name = f"sample of {length}"
             kept, weights = thinned(self.streams, name, probabilities, self._most)
@@ -141,7 +141,7 @@ class LeverageScores:
         entries, weights = self._diagonal[sample], np.ones(self._most)
         # A column whose diagonal entry is zero is zero, whatever its weight.
         np.divide(self._diagonal.sum() / self._most, entries, out=weights, where=entries > 0.0)
-        return self._scores_of_features(self._columns(sample, np.sqrt(weights)))
+        return self._scores_of_features(sample, np.sqrt(weights))
 
     @cached_property
     def _diagonal(self) -> Vector:
@@ -152,16 +152,36 @@ class LeverageScores:
         """How many columns the scores are estimated from at most."""
         return min(self.size, _MOST_COLUMNS)
 
-    def _columns(self, sample: Indices, weights: Vector) -> WeightedColumns:
-        return WeightedColumns(self.kernel, self.X, sample, weights, self.threads)
+    def _square(self, sample: Indices, weights: Vector) -> Real:
+        """Return the columns k(·, x_i) of a sample at its rows, weighted from both sides."""
+        square = self.kernel(self.X[sample], dtype=np.float64, n_jobs=self.threads)
+        square *= np.outer(weights, weights)
+        return square
 
-    def _unexplained_shares(self, columns: WeightedColumns, rows: Indices) -> Vector:
+    def _map(
+        self, function: Callable[[Real], Float64], sample: Indices, weights: Vector, rows: Indices
+    ) -> Iterator[Float64]:
+        """Yield what the function makes of the weighted columns at one block of rows after another.
+
+        The function may write to its block.
+        """
+        parts = slices(rows.size, _block_rows(sample.size))
+        values = self.kernel.columns(self.X[sample])
+
+        def computed(part: slice) -> Float64:
+            block = values(self.X[rows[part]], np.dtype(np.float64))
+            block *= weights
+            return function(block)
+
+        return ordered_map(computed, parts, self.threads)
+
+    def _unexplained_shares(self, sample: Indices, weights: Vector, rows: Indices) -> Vector:
         """Return (k(x, x) − c (S + λI)⁻¹ cᵀ) / λ for every row x ([MM17], Lemma 6).
 
         The c are the row's values in the weighted columns, and S is their square: what the sample
         does not explain of a row is what the row adds to it.
         """
-        square = columns.square()
+        square = self._square(sample, weights)
         ridge = self._ridge(square)
         np.fill_diagonal(square, square.diagonal() + ridge)
         solver = TriangularRows.of(jittered_cholesky(square, 0.0)[0])
@@ -170,13 +190,13 @@ class LeverageScores:
             solver.solve(block)
             return _squared_norms(block)
 
-        known = np.concatenate(list(columns.map(explained, rows)))
+        known = np.concatenate(list(self._map(explained, sample, weights, rows)))
         scores: Vector = np.clip((self._diagonal[rows] - known) / ridge, 0.0, 1.0)
         return scores
 
-    def _scores_of_features(self, columns: WeightedColumns) -> Vector:
+    def _scores_of_features(self, sample: Indices, weights: Vector) -> Vector:
         """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
-        square = columns.square()
+        square = self._square(sample, weights)
         ridge = self._ridge(square)
         inner = TriangularRows.of(jittered_cholesky(square, _JITTER)[0])
         rows = np.arange(self.X.shape[0])
@@ -185,7 +205,7 @@ class LeverageScores:
             inner.solve(block)
             return block.T @ block
 
-        total = sum(columns.map(gram, rows), start=np.zeros_like(square))
+        total = sum(self._map(gram, sample, weights, rows), start=np.zeros_like(square))
         np.fill_diagonal(total, total.diagonal() + ridge)
         outer = TriangularRows.of(jittered_cholesky(total, 0.0)[0])
 
@@ -194,52 +214,20 @@ class LeverageScores:
             outer.solve(block)
             return _squared_norms(block)
 
-        scores: Vector = np.clip(np.concatenate(list(columns.map(score, rows))), 0.0, 1.0)
-        return scores
+        scores: Vector = np.concatenate(list(self._map(score, sample, weights, rows)))
+        return scores.clip(0.0, 1.0)
 
     def _ridge(self, square: Real) -> float:
         """Return the ridge in use: alpha, or what the leading eigenvalues leave, in equal parts."""
         smallest = _SMALLEST_RIDGE * (float(self._diagonal.mean()) or 1.0)
         if self.alpha is not None:
             return max(self.alpha, smallest)
+        rank = _rank(self.size, self._most)
         # Several threads are slower on a matrix of this size, and far slower on a busy machine.
         with blas_threads(1):
             eigenvalues = interruptible(lambda: np.linalg.eigvalsh(square))
-        rank = _rank(self.size, self._most)
         tail = float(eigenvalues[: max(eigenvalues.size - rank, 0)].sum())
         return max(tail / rank, smallest)
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedColumns:
-    """The columns k(·, x_i) of a sample of the rows of X, each times its weight, block by block."""
-
-    kernel: Kernel
-    X: Rows
-    sample: Indices
-    weights: Vector
-    threads: int
-
-    def square(self) -> Real:
-        """Return the columns at the rows of the sample, weighted from both sides."""
-        square = self.kernel(self.X[self.sample], dtype=np.float64, n_jobs=self.threads)
-        square *= np.outer(self.weights, self.weights)
-        return square
-
-    def map(self, function: Callable[[Real], Float64], rows: Indices) -> Iterator[Float64]:
-        """Yield what the function makes of the columns at one block of rows after the other.
-
-        The function may write to its block.
-        """
-        values = self.kernel.columns(self.X[self.sample])
-
-        def computed(part: slice) -> Float64:
-            block = values(self.X[rows[part]], np.dtype(np.float64))
-            block *= self.weights
-            return function(block)
-
-        parts = slices(rows.size, _block_rows(self.sample.size))
-        return ordered_map(computed, parts, self.threads)
 
 
 def precise_diagonal(kernel: Kernel, X: Rows) -> Vector:
