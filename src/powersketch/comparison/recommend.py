@@ -55,12 +55,17 @@ class Recommendation:
 def recommend(
     comparison: Comparison,
     *,
-    components: int | None,
-    seconds: float | None,
-    memory: int | None,
-    norm: str,
+    components: int | None = None,
+    seconds: float | None = None,
+    memory: int | None = None,
+    norm: str = "frobenius",
 ) -> Recommendation:
-    """Return the measurement of the smallest error within the limits, the fastest among equals."""
+    """Return the measurement of the smallest error within the limits, the fastest among equals.
+
+    Seconds and memory that are not given are the budgets of the comparison, if it has any.
+    """
+    seconds = comparison.time_budget if seconds is None else seconds
+    memory = comparison.memory_budget if memory is None else memory
     one_of("norm", norm, tuple(_NORMS))
     limits = _limits(comparison.data_shape[0], components, seconds, memory)
     allowed: Sequence[Measurement] = comparison.successes
@@ -86,7 +91,7 @@ def recommend(
 def best_line(comparison: Comparison) -> str:
     """Return why the best method within the budget is the best, or why there is none."""
     try:
-        return comparison.best().reason
+        return recommend(comparison).reason
     except InputError as error:
         return str(error)
 

@@ -240,11 +240,7 @@ class Comparison:
             Where nothing that was measured is within the budget.
         """
         return recommend(
-            self,
-            components=components,
-            seconds=self.time_budget if transform_seconds is None else transform_seconds,
-            memory=self.memory_budget if memory_bytes is None else memory_bytes,
-            norm=norm,
+            self, components=components, seconds=transform_seconds, memory=memory_bytes, norm=norm
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -137,8 +137,8 @@ def compare(
     rows = _checked_rows(X)
     exact_kernel = named_kernel.resolve(rows.matrix)
     chosen = chosen_methods(methods, exact_kernel)
-    tasks = [(method, size) for size in sizes for method in chosen]
     seed = seed_from(random_state)
+    tasks = [(method, size) for size in sizes for method in chosen]
     experiment = _experiment(exact_kernel, rows, pilot_rows, seeds, alpha, seed, n_jobs)
     report = _reporter(len(tasks), verbose, callback)
     # Methods that rest on BLAS get as many threads as those that do not.
@@ -146,6 +146,8 @@ def compare(
         measurements, pictures, complete = _run(experiment, tasks, report)
     common = _common_size(measurements, sizes)
     shown = {method: picture for (method, size), picture in pictures.items() if size == common}
+    spectra = {method: picture.spectrum for method, picture in shown.items()}
+    images = {method: picture.image for method, picture in shown.items()}
     exact = experiment.exact
     return Comparison(
         kernel=repr(exact_kernel),
@@ -160,9 +162,9 @@ def compare(
         alpha=exact.alpha * exact.scale,
         spectrum=exact.spectrum * exact.scale,
         common_components=common,
-        approximate_spectra={method: picture.spectrum for method, picture in shown.items()},
+        approximate_spectra=spectra,
         kernel_image=exact.image_of(exact.matrix),
-        approximate_images={method: picture.image for method, picture in shown.items()},
+        approximate_images=images,
         time_budget=time_budget,
         memory_budget=memory_budget,
         complete=complete,

@@ -15,12 +15,7 @@ from powersketch.arrays import Real, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.execution import Progress, blas_thread_count, blas_threads, thread_count
-from powersketch.feature_maps import (
-    absurd_rows,
-    checked_size,
-    outlying,
-    without_rows,
-)
+from powersketch.feature_maps import absurd_rows, checked_size, outlying, without_rows
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.nystroem.features import NystroemFeatures
 from powersketch.nystroem.scores import LANDMARKS, Indices, draw_landmarks, precise_diagonal
