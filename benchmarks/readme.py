@@ -108,15 +108,6 @@ EXCERPTS = {
             "peak above input MB": "peak above the input, MB",
         },
     ),
-    "classification": Excerpt(
-        "Fashion-MNIST: ridge regression on features",
-        {
-            "map": "Fashion-MNIST, 60,000 + 10,000 rows, ridge regression on 4096 features",
-            "accuracy %": "accuracy, %",
-            "fit s": "fit, s",
-            "transform s": "transform, s",
-        },
-    ),
     "systems": Excerpt(
         "Gaussian kernel system of Fashion-MNIST",
         {
