@@ -89,7 +89,7 @@ def adaptive_tuples(X: Rows, degree: int, size: int, streams: RandomStreams) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from powersketch.powers import adaptive_tuples
+    >>> from powersketch.powers.adaptive import adaptive_tuples
     >>> from powersketch.random_streams import RandomStreams
     >>> X = np.random.RandomState(0).rand(20, 30)
     >>> drawn = adaptive_tuples(X, 3, 500, RandomStreams(0))
