@@ -20,6 +20,7 @@ from powersketch.kernels import (
     Linear,
     NeuralTangent,
     Polynomial,
+    WithLinear,
 )
 from powersketch.kernels.series import PowerSeries
 
@@ -39,6 +40,9 @@ KERNELS: list[Kernel] = [
     NeuralTangent(train_output=False),
     NeuralTangent(depth=3, weight_variance=1.7, bias_variance=0.2),
     NeuralTangent(depth=2, train_output=False, weight_variance=2.5, bias_variance=1.0),
+    WithLinear(Gaussian(gamma=0.7), weight=0.3),
+    WithLinear(ArcCosine(order=1, depth=2)),
+    WithLinear(WithLinear(NeuralTangent(bias_variance=0.5), weight=0.0), weight=2.0),
 ]
 SPARSE_FORMATS: list[Callable[[Any], Any]] = [
     sparse.csr_matrix,
@@ -59,6 +63,7 @@ TILES: list[Kernel] = [
     Gaussian(),
     ArcCosine(order=0, depth=3),
     NeuralTangent(depth=3, weight_variance=1.7, bias_variance=0.2),
+    WithLinear(Gaussian(), weight=0.5),
 ]
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)

@@ -351,7 +351,7 @@ class TestMemory:
 class TestParameters:
     @pytest.mark.parametrize("kernel", NUMERIC, ids=repr)
     def test_equal_by_parameters(self, kernel: Kernel) -> None:
-        namespace = {type(kernel).__name__: type(kernel)}
+        namespace = {kind.__name__: kind for kind in map(type, KERNELS)}
         again = eval(repr(kernel), namespace)
         assert again == kernel
         assert hash(again) == hash(kernel)

@@ -10,7 +10,7 @@ from powersketch.kernels.gaussian import Gaussian
 from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.kernel_parameters import resolved_gamma
 from powersketch.kernels.neural_tangent import NeuralTangent
-from powersketch.kernels.polynomial import Linear, Polynomial
+from powersketch.kernels.polynomial import Linear, Polynomial, WithLinear
 from powersketch.kernels.rows import MatrixLike
 from powersketch.parameters import check_parameter_names, one_of
 
@@ -23,6 +23,7 @@ __all__ = [
     "Linear",
     "NeuralTangent",
     "Polynomial",
+    "WithLinear",
     "as_kernel",
     "resolved_gamma",
 ]

@@ -13,7 +13,7 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 
 from powersketch.arrays import Float64, Rows, divide_or_zero
-from powersketch.kernels.kernel import Kernel, Preparation
+from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.rows import cosines, inner_products, normalised, pairs_near_one
 from powersketch.kernels.series import PowerSeries
 from powersketch.kernels.series.layers import (
@@ -22,6 +22,7 @@ from powersketch.kernels.series.layers import (
     kappas_at,
     kappas_of,
 )
+from powersketch.kernels.tiles import Preparation
 from powersketch.parameters import checked_integer, checked_positive
 
 # With φ = π − arccos α, π κ₁ = sin φ − φ cos φ and π κ₂ = φ (2 + cos 2φ) − 3/2 sin 2φ, whose terms

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from powersketch.arrays import Float64, Rows
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.kernels.kernel import Kernel, Preparation, Prepared
+from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.rows import with_squared_norms
 from powersketch.kernels.series import NAMED_SERIES, CoefficientSeries, PowerSeries, callable_series
 from powersketch.kernels.series.closed_forms import RescaledSeries
 from powersketch.kernels.series.contour import values_of
+from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma
 
 # Rows of norm one are so up to a few roundings, which must not put them outside the disk.

@@ -9,9 +9,10 @@ import numpy as np
 
 from powersketch.arrays import Float64, Real, Rows, is_sparse, median_row
 from powersketch.exceptions import InputError
-from powersketch.kernels.kernel import Kernel, Preparation, Prepared
+from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.rows import MatrixLike, inner_products, squared_distances_of_pairs
 from powersketch.kernels.series import PowerSeries, exponential_series
+from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma
 from powersketch.routines import gaussian_values, squared_norms
 from powersketch.validation import checked_matrix
@@ -105,6 +106,12 @@ class Gaussian(Kernel):
             for i, j, exact in squared_distances_of_pairs(rows, columns, doubtful):
                 tile[far_left[i], far_right[j]] = np.exp(-self.gamma * exact)
         return tile
+
+    def _derivative_tile(self, left: Prepared, right: Prepared) -> tuple[Float64, Float64]:
+        # The gradient by x is 2 gamma k (y − x), for shifted rows as well.
+        by_right = self._tile(left, right, np.dtype(np.float64))
+        by_right *= 2.0 * self.gamma
+        return by_right, -by_right
 
     def _rounded_values(
         self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]

@@ -1,29 +1,20 @@
-"""What every exact kernel offers: matrix, diagonal, products with vectors, power series."""
+"""What every exact kernel offers: matrix, diagonal, products with vectors, gradients."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from powersketch.arrays import Float64, Real, Rows, is_sparse, slices
+from powersketch.arrays import Real, Rows, is_sparse, slices
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import ordered_map, thread_count
-from powersketch.kernels.kernel_parameters import KernelParameters
-from powersketch.kernels.rows import (
-    MatrixLike,
-    inner_products,
-    or_float64,
-    rounded_sums,
-    tile_edge,
-    tile_rows,
-    with_squared_norms,
-)
+from powersketch.kernels.rows import MatrixLike, rounded_sums, tile_edge
 from powersketch.kernels.series import PowerSeries
+from powersketch.kernels.tiles import TiledKernel
 from powersketch.parameters import checked_integer
 from powersketch.validation import (
     checked_dtype,
@@ -33,27 +24,20 @@ from powersketch.validation import (
     sound_array,
 )
 
-# The rows whose inner products the kernel is computed from, and their sizes.
-Prepared: TypeAlias = tuple[Rows, Float64]
-# From a matrix, and the part of its rows that is wanted.
-Preparation: TypeAlias = Callable[[Rows, slice], Prepared]
-
 # Given inner products are turned into values in blocks of this many, 2 MiB.
 _ENTRIES_OF_TILE = 2**18
-# Functions of many steps run on parts of a tile that stay in cache between the steps.
-_ENTRIES_IN_CACHE = 2**14
 
 
-class Kernel(KernelParameters, ABC):
+class Kernel(TiledKernel):
     """A positive definite kernel on rows of real numbers.
 
     This class splits the matrix into tiles, computes them in float64 and puts them together. A
     kernel says how a tile follows from inner products (`_values`, or `_rounded_values` if it is
     compiled), what it is on the diagonal (`_diagonal_values`) and, unless it is a function of
-    inner products and squared norms, how rows are prepared (`_preparation`). Its parameters are
-    those of its constructor, stored in attributes of the same names; one called `gamma` may be
-    the name of a rule (:meth:`resolve`). Your own subclass works wherever no sketch of it is
-    needed.
+    inner products and squared norms, how rows are prepared (`_preparation`). With its derivatives
+    (`_derivatives`) it has gradients, too. Its parameters are those of its constructor, stored in
+    attributes of the same names; one called `gamma` may be the name of a rule (:meth:`resolve`).
+    Your own subclass works wherever no sketch of it is needed.
 
     Examples
     --------
@@ -72,8 +56,6 @@ class Kernel(KernelParameters, ABC):
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
-
-    _size_name: ClassVar[str] = "squared norm"
 
     def __call__(
         self,
@@ -206,6 +188,63 @@ class Kernel(KernelParameters, ABC):
                     sums[columns] += tile.T @ V[rows].astype(np.float64, copy=False)
             return rounded_sums(sums, np.result_type(X.dtype, other.dtype, V.dtype))
 
+    def gradients(
+        self,
+        X: MatrixLike,
+        V: ArrayLike,
+        Y: MatrixLike | None = None,
+        *,
+        n_jobs: int | None = None,
+    ) -> Real:
+        r"""Return the gradients of :math:`f_t(x) = \sum_j V_{jt}\, k(x, y_j)` at all rows of X.
+
+        Closed forms of the derivatives are computed in float64, tile by tile, and never held for
+        all pairs of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix or array} of shape (n, d)
+            Finite real numbers.
+        V : array-like of shape (m,) or (m, t)
+            Finite real numbers.
+        Y : {array-like, sparse matrix or array} of shape (m, d), default=None
+            The :math:`y_j`, which are held while x varies. None means X.
+        n_jobs : int, default=None
+            Number of threads: None is 1, -1 all processors.
+
+        Returns
+        -------
+        ndarray of shape (n, d) or (n, t, d)
+            Dense; float32 where X, Y and V are all float32, otherwise float64. A ValueError says
+            that an entry is too large for it.
+
+        Notes
+        -----
+        Where a kernel has no gradient, at the tip of a cone, the mean over all directions takes
+        its place, which is finite: a pair of rows adds only what is smooth there. This concerns
+        the arc-cosine kernel of order 0 and the neural tangent kernel at rows that are equal or
+        opposite in direction, and series whose derivative is infinite at the end of their disk.
+        At a zero row, kernels of cosines have the gradient zero.
+
+        Examples
+        --------
+        >>> from powersketch.kernels import Polynomial
+        >>> X = [[1.0, 2.0], [0.0, 1.0]]
+        >>> Polynomial(degree=2).gradients(X, [1.0, -1.0])
+        array([[10., 16.],
+               [ 4.,  6.]])
+        """
+        X, other = checked_pair(X, Y)
+        V = checked_vectors(V, other.shape[0])
+        kind = np.result_type(X.dtype, other.dtype, V.dtype)
+        columns = V.reshape(V.shape[0], -1).astype(np.float64, copy=False)
+        gradients = np.empty((X.shape[0], columns.shape[1], X.shape[1]), kind)
+        blocks = self._gradient_blocks(X, other, columns, thread_count(n_jobs))
+        with np.errstate(over="ignore", invalid="ignore"), closing(blocks):
+            for rows, block in blocks:
+                gradients[rows] = rounded_sums(block, kind, "a gradient", "X or V")
+        return gradients.reshape(X.shape[0], *V.shape[1:], X.shape[1])
+
     def columns(self, Y: MatrixLike) -> Callable[[Rows, np.dtype[Any]], Real]:
         """Return a function from rows X to ``k(X, Y)``, for many blocks X and one Y.
 
@@ -286,8 +325,7 @@ class Kernel(KernelParameters, ABC):
         def write(rows: slice) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
                 block = given[rows].astype(np.float64)
-                prepared = self._from_squared_norms(block, sizes[0][rows], sizes[1])
-                values[rows] = self._rounded_values(*prepared, kind)
+                values[rows] = self._tile_of_products(block, sizes[0][rows], sizes[1], kind)
 
         step = max(_ENTRIES_OF_TILE // max(given.shape[1], 1), 1)
         list(ordered_map(write, slices(given.shape[0], step), thread_count(n_jobs)))
@@ -299,104 +337,3 @@ class Kernel(KernelParameters, ABC):
             f"{type(self).__name__} does not say what its power series is; allowed are the "
             "kernels of powersketch.kernels: use one of them, or define its power_series()."
         )
-
-    def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
-        """Return a part of a tile in new memory; for kernels without `_rounded_values`.
-
-        `products` are inner products of prepared rows; `left` and `right` are the sizes of the
-        rows of the tile and of its columns: their squared norms, unless rows are prepared
-        differently. Entries beyond float64 may be infinite or NaN.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no formula for its entries.")
-
-    @abstractmethod
-    def _diagonal_values(self, sizes: Float64) -> Float64:
-        """Return the diagonal of the matrix for rows of these sizes."""
-
-    def _preparation(self, X: Rows, Y: Rows) -> Preparation:
-        """Return how rows of X and of Y are prepared; the same for both."""
-        return with_squared_norms
-
-    def _products(self, left: Rows, right: Rows) -> Float64:
-        """Return the inner products of all prepared rows."""
-        return inner_products(left, right)
-
-    def _from_squared_norms(
-        self, products: Float64, left: Float64, right: Float64
-    ) -> tuple[Float64, Float64, Float64]:
-        """Return what `_values` takes, from inner products and squared norms of the rows."""
-        return products, left, right
-
-    def _overflow_text(
-        self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
-    ) -> str:
-        """Return what to say of a tile with an entry that the dtype cannot hold."""
-        largest = max(left.max(), right.max())
-        return (
-            f"{self} overflows {dtype}: for rows whose {self._size_name} reaches {largest:.6g} an "
-            f"entry is above {np.finfo(dtype).max:.3g}: scale X and Y down{or_float64(dtype)}."
-        )
-
-    def _tiles(
-        self, X: Rows, Y: Rows, dtype: np.dtype[Any], threads: int, block_rows: int | None = None
-    ) -> Generator[tuple[slice, slice, Real], None, None]:
-        """Yield rows, columns and entries of tiles; if Y is X, only on and below the diagonal."""
-        self._check_resolved()
-        prepare = self._preparation(X, Y)
-        edge, width = block_rows or tile_edge(X), tile_edge(Y)
-
-        def places() -> Iterator[tuple[slice, slice, Prepared]]:
-            for columns in slices(Y.shape[0], width):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    right = prepare(Y, columns)
-                for rows in tile_rows(columns, X.shape[0], edge, symmetric=Y is X):
-                    yield rows, columns, right
-
-        def computed(place: tuple[slice, slice, Prepared | None]) -> tuple[slice, slice, Real]:
-            rows, columns, right = place
-            with np.errstate(over="ignore", invalid="ignore"):
-                right, left = right or prepare(Y, columns), prepare(X, rows)
-                tile = self._tile(left, right, dtype)
-                if Y is X and rows.start < columns.stop:
-                    diagonal = self._checked_diagonal(left[1], tile.dtype)
-                    indices = np.arange(diagonal.size)
-                    tile[indices, indices + rows.start - columns.start] = diagonal
-            return rows, columns, tile
-
-        whole = slice(0, X.shape[0]), slice(0, Y.shape[0]), None
-        single = X.shape[0] <= edge and Y.shape[0] <= width
-        if single and threads == 1:
-            yield computed(whole)
-        else:
-            yield from ordered_map(computed, [whole] if single else places(), threads)
-
-    def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
-        return self._rounded_values(self._products(left[0], right[0]), left[1], right[1], dtype)
-
-    def _rounded_values(
-        self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
-    ) -> Real:
-        """Return a tile of the matrix, or say that the dtype cannot hold it."""
-        tile = np.empty(products.shape, dtype)
-        step = max(_ENTRIES_IN_CACHE // max(tile.shape[1], 1), 1)
-        for rows in slices(tile.shape[0], step):
-            tile[rows] = self._values(products[rows], left[rows], right)
-            if not np.isfinite(tile[rows]).all():
-                text = self._overflow_text(products[rows], left[rows], right, dtype)
-                raise InputError(text)
-        return tile
-
-    def _check_resolved(self) -> None:
-        """Refuse to compute values while gamma is the name of a rule."""
-        gamma = getattr(self, "gamma", None)
-        if isinstance(gamma, str):
-            raise InputError(
-                f"{self} has no values before gamma={gamma!r} is resolved from data: use "
-                "kernel.resolve(X), or give gamma as a number."
-            )
-
-    def _checked_diagonal(self, sizes: Float64, dtype: np.dtype[Any]) -> Real:
-        values = self._diagonal_values(sizes).astype(dtype, copy=False)
-        if not np.isfinite(values).all():
-            raise InputError(self._overflow_text(sizes, sizes, sizes, dtype))
-        return values

@@ -68,15 +68,25 @@ class KernelParameters:
         Parameters
         ----------
         deep : bool, default=True
-            Without effect: no parameter has parameters of its own.
+            Whether a parameter that is a kernel has its own parameters listed as well, as
+            ``kernel__gamma``.
 
         Returns
         -------
         dict
             What the constructor takes.
         """
-        del deep
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        own = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        if not deep:
+            return own
+        kernels = {
+            name: value for name, value in own.items() if isinstance(value, KernelParameters)
+        }
+        return own | {
+            f"{name}__{inner}": value
+            for name, kernel in kernels.items()
+            for inner, value in kernel.get_params().items()
+        }
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters in place: all of them, or none if one is refused.
@@ -85,7 +95,8 @@ class KernelParameters:
         ----------
         **params : dict
             Parameters of the constructor. In a search over the parameters of an estimator,
-            ``kernel__gamma`` is the gamma of its kernel.
+            ``kernel__gamma`` is the gamma of its kernel. A kernel inside of this one is replaced
+            by a changed copy: others may hold it, too.
 
         Returns
         -------
@@ -98,9 +109,18 @@ class KernelParameters:
         >>> Polynomial(degree=3).set_params(coef0=1.0)
         Polynomial(degree=3, gamma=1.0, coef0=1.0)
         """
-        known = self.get_params()
-        check_parameter_names(type(self).__name__, params, known)
-        self.__dict__.update(type(self)(**(known | params)).__dict__)
+        changed = self.get_params(deep=False)
+        of_kernels: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            outer, _, inner = name.partition("__")
+            if inner and isinstance(params.get(outer, changed.get(outer)), KernelParameters):
+                of_kernels.setdefault(outer, {})[inner] = value
+            else:
+                check_parameter_names(type(self).__name__, [name], changed)
+                changed[name] = value
+        for name, inner_params in of_kernels.items():
+            changed[name] = copy.copy(changed[name]).set_params(**inner_params)
+        self.__dict__.update(type(self)(**changed).__dict__)
         return self
 
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from powersketch.arrays import Float64, Rows, scaled_rows
 from powersketch.kernels.arc_cosine import CosineKernel, kappa_0, kappas_0_and_1
-from powersketch.kernels.kernel import Preparation, Prepared
 from powersketch.kernels.rows import appended, normalised
 from powersketch.kernels.series import PowerSeries
 from powersketch.kernels.series.layers import (
@@ -24,6 +23,7 @@ from powersketch.kernels.series.layers import (
     kappas_of,
 )
 from powersketch.kernels.series.power_series import wide_decimals
+from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import (
     checked_integer,
     checked_non_negative,

@@ -1,19 +1,28 @@
-"""The exact polynomial kernel and its power series."""
+"""The exact polynomial kernel, its power series, and sums of a kernel and a linear one."""
 
 from __future__ import annotations
 
 import decimal
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from powersketch.arrays import Float64
-from powersketch.exceptions import InputError
+from powersketch.arrays import Float64, Real, Rows, slices
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.kernel import Kernel
-from powersketch.kernels.rows import or_float64
-from powersketch.kernels.series import CoefficientSeries
+from powersketch.kernels.rows import (
+    MatrixLike,
+    float64_block,
+    inner_products,
+    or_float64,
+    tile_edge,
+    with_squared_norms,
+)
+from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.kernels.series.power_series import wide_decimals
+from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma, checked_integer, checked_non_negative
 
 _HIGHEST_DEGREE = 2**30
@@ -109,6 +118,14 @@ class Polynomial(Kernel):
     def _diagonal_values(self, sizes: Float64) -> Float64:
         return _integer_power(self._affine(sizes), self.degree)
 
+    def _derivatives(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64]:
+        slopes = np.full_like(products, self.gamma * self.degree)
+        if self.degree > 1:
+            slopes *= _integer_power(self._affine(products), self.degree - 1)
+        return slopes, np.zeros_like(products)
+
     def _affine(self, products: Float64) -> Float64:
         affine: Float64 = self.gamma * products
         affine += self.coef0
@@ -142,6 +159,119 @@ class Linear(Polynomial):
     degree: int = field(default=1, init=False, repr=False)
     gamma: Gamma = field(default=1.0, init=False, repr=False)
     coef0: float = field(default=0.0, init=False, repr=False)
+
+
+@dataclass(frozen=True)
+class WithLinear(Kernel):
+    r"""The sum :math:`k(x, y) + w \langle x, y \rangle` of a kernel and a linear one.
+
+    Functions of such a kernel have a linear part that is penalised by itself: away from all data
+    they go on as straight lines where those of the Gaussian kernel fall to zero.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k. Its parameters are those of the sum, too: ``kernel__gamma`` is its gamma.
+    weight : float, default=1.0
+        The weight w, finite and not negative.
+
+    Examples
+    --------
+    >>> from powersketch.kernels import Gaussian, WithLinear
+    >>> kernel = WithLinear(Gaussian(gamma=0.5), weight=0.25)
+    >>> X = [[1.0, 2.0], [0.0, 4.0]]
+    >>> kernel(X).round(6)
+    array([[2.25    , 2.082085],
+           [2.082085, 5.      ]])
+    >>> kernel.set_params(kernel__gamma=2.0)
+    WithLinear(kernel=Gaussian(gamma=2.0), weight=0.25)
+    """
+
+    kernel: Kernel
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise InputTypeError(
+                f"kernel={self.kernel!r} is a {type(self.kernel).__name__}; allowed are the "
+                "kernels of powersketch.kernels: pass for instance Gaussian(gamma=0.5), or "
+                "as_kernel(name)."
+            )
+        object.__setattr__(self, "weight", checked_non_negative("weight", self.weight))
+
+    def resolve(self, X: MatrixLike) -> Self:
+        """Return the sum with numbers for all parameters of its kernel; see `Kernel.resolve`."""
+        return type(self)(self.kernel.resolve(X), self.weight)
+
+    def power_series(self) -> PowerSeries:
+        """Refuse: what is added has no place in the series of a kernel with factors or cosines."""
+        raise InputTypeError(
+            f"{self} is a sum of two kernels, which has no power series of its own: use that of "
+            "its kernel, kernel.kernel.power_series(), and add the linear part to it."
+        )
+
+    def _preparation(self, X: Rows, Y: Rows) -> Preparation:
+        prepare = self.kernel._preparation(X, Y)
+
+        def both(X: Rows, rows: slice) -> Prepared:
+            inner, plain = prepare(X, rows), with_squared_norms(X, rows)
+            return _Both(inner[0], plain[0]), _Both(inner[1], plain[1])
+
+        return both
+
+    def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
+        values = self.kernel._tile(_inner(left), _inner(right), np.dtype(np.float64))
+        products = inner_products(left[0].plain, right[0].plain)
+        return self._sum(values, products, left[1], right[1], dtype)
+
+    def _tile_of_products(
+        self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
+    ) -> Real:
+        values = self.kernel._tile_of_products(products, left, right, np.dtype(np.float64))
+        return self._sum(values, products, _Both(left, left), _Both(right, right), dtype)
+
+    def _sum(
+        self, values: Float64, products: Float64, left: _Both, right: _Both, dtype: np.dtype[Any]
+    ) -> Real:
+        """Return the tile of the sum, in the memory of the values if the dtype allows it."""
+        values += self.weight * products
+        tile: Real = values.astype(dtype, copy=False)
+        if not np.isfinite(tile).all():
+            raise InputError(self._overflow_text(products, left, right, dtype))
+        return tile
+
+    def _diagonal_values(self, sizes: Any) -> Float64:
+        diagonal: Float64 = self.kernel._diagonal_values(sizes.inner) + self.weight * sizes.plain
+        return diagonal
+
+    def _gradient_blocks(
+        self, X: Rows, Y: Rows, V: Float64, threads: int
+    ) -> Generator[tuple[slice, Float64], None, None]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = slices(Y.shape[0], tile_edge(Y))
+            sums = sum(float64_block(Y, part).T @ V[part] for part in parts)
+            # The gradient of a linear function is the same everywhere.
+            everywhere = self.weight * np.transpose(sums)
+        for rows, gradients in self.kernel._gradient_blocks(X, Y, V, threads):
+            gradients += everywhere
+            yield rows, gradients
+
+    def _overflow_text(self, products: Float64, left: Any, right: Any, dtype: np.dtype[Any]) -> str:
+        return super()._overflow_text(products, left.plain, right.plain, dtype)
+
+    def _check_resolved(self) -> None:
+        self.kernel._check_resolved()
+
+
+class _Both(NamedTuple):
+    """Rows or sizes as the kernel of a sum has prepared them, and as they are."""
+
+    inner: Any
+    plain: Any
+
+
+def _inner(prepared: Prepared) -> Prepared:
+    return prepared[0].inner, prepared[1].inner
 
 
 def _integer_power(base: Float64, exponent: int) -> Float64:

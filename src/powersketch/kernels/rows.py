@@ -25,13 +25,18 @@ _NEAR_ONE = 1e-12
 _ENTRIES_IN_CACHE = 2**15
 
 
-def rounded_sums(sums: Float64, dtype: np.dtype[Any]) -> Real:
-    """Return products of a kernel matrix and vectors in this dtype, or say that they overflow."""
+def rounded_sums(
+    sums: Float64,
+    dtype: np.dtype[Any],
+    name: str = "the product of the kernel matrix and V",
+    cause: str = "V",
+) -> Real:
+    """Return sums over columns of a kernel matrix in this dtype, or say that they overflow."""
     rounded = sums.astype(dtype, copy=False)
     if not np.isfinite(rounded).all():
         raise InputError(
-            f"the product of the kernel matrix and V overflows {dtype}: an entry is above "
-            f"{np.finfo(dtype).max:.3g}: scale V down{or_float64(dtype)}."
+            f"{name} overflows {dtype}: an entry is above {np.finfo(dtype).max:.3g}: scale "
+            f"{cause} down{or_float64(dtype)}."
         )
     return rounded
 
@@ -47,6 +52,12 @@ def tile_edge(X: Rows) -> int:
         return _EDGE
     fitting: int = _BYTES_OF_ROWS // (8 * X.shape[1])
     return min(max(fitting, _EDGE_OF_LONG_ROWS), _EDGE)
+
+
+def gradient_edge(X: Rows, count: int) -> int:
+    """Return how many rows of X have their gradients of so many functions computed at a time."""
+    fitting: int = _BYTES_OF_ROWS // (8 * max(count, 1) * X.shape[1])
+    return min(max(fitting, _EDGE_OF_LONG_ROWS), tile_edge(X))
 
 
 def tile_rows(columns: slice, count: int, edge: int, *, symmetric: bool) -> Iterator[slice]:
