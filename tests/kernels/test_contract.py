@@ -347,6 +347,14 @@ class TestMemory:
         assert peak_memory(lambda: kernel.product(X, V, block_rows=50)) < 3 << 20
         assert peak_memory(lambda: kernel.product(X, V)) < 9 << 20
 
+    @each_tiling
+    @pytest.mark.parametrize("to_layout", [np.float32, sparse.csr_array])
+    def test_gradients_never_hold_all_pairs(
+        self, kernel: Kernel, to_layout: Callable[[Any], Any]
+    ) -> None:
+        X, V = to_layout(points(1200, 9)), np.ones((1200, 3))
+        assert peak_memory(lambda: kernel.gradients(X, V)) < 12 << 20
+
 
 class TestParameters:
     @pytest.mark.parametrize("kernel", NUMERIC, ids=repr)

@@ -37,6 +37,7 @@ _KAPPA_2_SERIES = [
     for k in range(2, 16)
 ]
 _PEAKS = (1, 1, 3)
+_SMALLEST_ANGLE = 2.0**-26  # the cosine of a smaller one is one in float64
 
 
 class CosineKernel(Kernel):
@@ -173,11 +174,26 @@ class ArcCosine(CosineKernel):
         if self.order > 0:
             values *= self._correlations(products, self.depth)
             return values
-        first, excess = kappa_0(products), np.abs(products) - 1.0
-        tiny = excess > 0.0
-        first[tiny] = np.where(products[tiny] > 0.0, 1.0 - excess[tiny], excess[tiny])
-        values *= self._correlations(first, self.depth - 1)
+        values *= self._correlations(_kappa_0_of_marked(products), self.depth - 1)
         return values
+
+    def _derivatives(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64]:
+        """Return A and B for rows of norm one: cosines have the gradient (y − cos · x) / ‖x‖."""
+        cosines, slopes = _clipped(products), np.ones_like(products)
+        correlations = cosines
+        for layer in range(self.depth):
+            correlations, factors = _kappa_and_slope(self.order, correlations)
+            if layer == 0 and self.order == 0:
+                correlations = _kappa_0_of_marked(products)
+                cosines, factors = _with_marked(cosines, factors, products)
+            correlations, slopes = correlations / self._peak, slopes * factors / self._peak
+        scales = self._scales_over_norms(left[:, np.newaxis], right)
+        by_cosines = scales * slopes
+        # The scale is this power of ‖x‖.
+        by_norms = self.order**self.depth * scales * correlations
+        return by_cosines, by_norms - cosines * by_cosines
 
     def _diagonal_values(self, sizes: Float64) -> Float64:
         return self._scales(self._magnitudes(sizes) ** 2)
@@ -192,6 +208,20 @@ class ArcCosine(CosineKernel):
         for _ in range(self.depth):
             scales = _PEAKS[self.order] * scales ** max(self.order, 1)
         return scales
+
+    def _scales_over_norms(self, left: Float64, right: Float64) -> Float64:
+        """Return √(k(x, x) k(y, y)) / ‖x‖, zero where x is."""
+        if self.order == 0:
+            return divide_or_zero(np.sign(right), left + np.zeros_like(right))
+        scales, quotients = left * right, right * np.sign(left)
+        for _ in range(self.depth):
+            quotients = self._peak * quotients * scales ** (self.order - 1)
+            scales = self._peak * scales**self.order
+        return quotients
+
+    @property
+    def _peak(self) -> int:
+        return _PEAKS[self.order]
 
     def _correlations(self, cosines: ArrayLike, layers: int) -> Float64:
         """Return the cosine of two rows after this many layers."""
@@ -263,6 +293,42 @@ def kappas_0_and_1(cosines: ArrayLike) -> tuple[Float64, Float64]:
     angles = _angles_to_opposite(cosines)
     values = (_sines(cosines) + cosines * angles) / math.pi
     return angles / math.pi, _with_small_angles(values, angles, 3, _KAPPA_1_SERIES)
+
+
+def inverse_sines(cosines: Float64) -> Float64:
+    """Return 1 / sin θ = π κ₀'(cos θ), and zero at ±1, where κ₀ has no derivative.
+
+    There κ₀ is the tip of a cone as a function of rows, of which zero is the mean gradient.
+    """
+    return divide_or_zero(1.0, _sines(cosines))
+
+
+def _kappa_and_slope(order: int, cosines: Float64) -> tuple[Float64, Float64]:
+    """Return κ_n and its derivative, which is n² κ_(n−1) for n of 1 and 2 [CS09]."""
+    if order == 0:
+        return kappa_0(cosines), inverse_sines(cosines) / math.pi
+    slopes, values = kappas_0_and_1(cosines)
+    return (values, slopes) if order == 1 else (kappa_2(cosines), 4.0 * values)
+
+
+def _kappa_0_of_marked(products: Float64) -> Float64:
+    """Return κ₀ of cosines, some of which are marked as ±(1 + angle / π)."""
+    values, excess = kappa_0(products), np.abs(products) - 1.0
+    tiny = excess > 0.0
+    values[tiny] = np.where(products[tiny] > 0.0, 1.0 - excess[tiny], excess[tiny])
+    return values
+
+
+def _with_marked(cosines: Float64, slopes: Float64, products: Float64) -> tuple[Float64, Float64]:
+    """Return cosines and derivatives of κ₀ that are right where products are marked angles."""
+    angles = math.pi * (np.abs(products) - 1.0)
+    tiny = angles > 0.0
+    cosines[tiny] *= np.cos(angles[tiny])
+    # Gradients are differences of rows times these: below, rounding errors would be all of them.
+    seen = tiny & (angles > _SMALLEST_ANGLE)
+    slopes[tiny] = 0.0
+    slopes[seen] = 1.0 / (math.pi * np.sin(angles[seen]))
+    return cosines, slopes
 
 
 def _clipped(cosines: ArrayLike) -> Float64:

@@ -15,7 +15,7 @@ from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.rows import with_squared_norms
 from powersketch.kernels.series import NAMED_SERIES, CoefficientSeries, PowerSeries, callable_series
 from powersketch.kernels.series.closed_forms import RescaledSeries
-from powersketch.kernels.series.contour import values_of
+from powersketch.kernels.series.contour import slopes_of, values_of
 from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma
 
@@ -136,6 +136,16 @@ class DotProduct(Kernel):
 
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
         return self._evaluated(products)
+
+    def _derivatives(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64]:
+        if self._unscaled is None:
+            slopes = self.gamma * slopes_of(self.series, self.gamma * products)
+        else:
+            series = self.power_series()
+            slopes = series.derivative(np.clip(products, -series.radius, series.radius))
+        return slopes, np.zeros_like(products)
 
     def _diagonal_values(self, sizes: Float64) -> Float64:
         return self._evaluated(sizes)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powersketch.arrays import Float64, Rows, scaled_rows
-from powersketch.kernels.arc_cosine import CosineKernel, kappa_0, kappas_0_and_1
+from powersketch.kernels.arc_cosine import CosineKernel, inverse_sines, kappa_0, kappas_0_and_1
 from powersketch.kernels.rows import appended, normalised
 from powersketch.kernels.series import PowerSeries
 from powersketch.kernels.series.layers import (
@@ -186,19 +186,60 @@ class NeuralTangent(CosineKernel):
 
         S and T are kept relative to √(S(x, x) S(y, y)), so that no norm over- or underflows.
         """
-        cosines = tangents = np.clip(cosines, -1.0, 1.0)
+        cosines = np.clip(cosines, -1.0, 1.0)
+        pairs = _Pairs(cosines, cosines, left, right)
         for _ in range(self._trained_layers):
-            left_layer, right_layer = self._layer(left), self._layer(right)
-            shares = left_layer.weight_shares * right_layer.weight_shares
-            slopes, images = kappas_0_and_1(cosines)
-            cosines = images
-            if self.bias_variance > 0.0:
-                cosines = _with_bias(images, shares, left_layer, right_layer)
-            tangents = cosines + shares * slopes * tangents
-            left, right = left_layer.magnitudes, right_layer.magnitudes
+            pairs, _ = self._following(pairs)
+        cosines, tangents, left, right = pairs
         if not self.train_output:
             tangents = 0.5 * kappa_0(cosines) * tangents
         return left * right * tangents
+
+    def _derivatives(
+        self, products: Float64, left: Float64, right: Float64
+    ) -> tuple[Float64, Float64]:
+        """Follow the derivatives of S and T through the layers, for rows of norm one."""
+        cosines, gain = np.clip(products, -1.0, 1.0), 0.5 * self.weight_variance
+        first = pairs = _Pairs(cosines, cosines, left[:, np.newaxis], right)
+        covariance = tangent = _Slopes(np.ones_like(cosines), np.zeros_like(cosines))
+        ratios = np.ones_like(cosines)
+        for layer in range(1, self._trained_layers + 1):
+            following, kappas = self._following(pairs)
+            product = _slopes_of_product(pairs, kappas, covariance, tangent, ratios)
+            sines = np.sqrt((1.0 - pairs.cosines) * (1.0 + pairs.cosines))
+            # Of √(S(x, x) S(y, y)) κ₁(ρ), the derivative by S(x, x) has the factor κ₁ − ρ κ₀.
+            by_norms = kappas * covariance.by_norms + sines * ratios / math.pi
+            covariance = _Slopes(gain * kappas * covariance.by_products, gain * by_norms)
+            tangent = _Slopes(
+                covariance.by_products + gain * product.by_products,
+                covariance.by_norms + gain * product.by_norms,
+            )
+            pairs, ratios = following, gain**layer * self._growth(first, following)
+        if not self.train_output:
+            kappas = 0.5 * kappa_0(pairs.cosines)
+            pairs = pairs._replace(tangents=0.5 * pairs.tangents)
+            tangent = _slopes_of_product(pairs, kappas, covariance, tangent, ratios)
+        # The first layer's rows grow by this gain with x. A zero row has no angle.
+        factors = self._weight_gain * right * (left > 0.0)[:, np.newaxis]
+        return factors * tangent.by_products, factors * tangent.by_norms
+
+    def _growth(self, first: _Pairs, later: _Pairs) -> Float64:
+        """Return √(S(y, y) / S(x, x)) relative to that of layer 0."""
+        if self.bias_variance == 0.0:
+            return np.ones_like(first.cosines)
+        return (later.right / first.right) / (later.left / first.left)
+
+    def _following(self, pairs: _Pairs) -> tuple[_Pairs, Float64]:
+        """Return the pairs of rows one layer later, and κ₀ of their cosines before."""
+        cosines, tangents, left, right = pairs
+        left_layer, right_layer = self._layer(left), self._layer(right)
+        shares = left_layer.weight_shares * right_layer.weight_shares
+        slopes, images = kappas_0_and_1(cosines)
+        cosines = images
+        if self.bias_variance > 0.0:
+            cosines = _with_bias(images, shares, left_layer, right_layer)
+        tangents = cosines + shares * slopes * tangents
+        return _Pairs(cosines, tangents, left_layer.magnitudes, right_layer.magnitudes), slopes
 
     def _layer(self, magnitudes: Float64) -> _Layer:
         from_weights = self._weight_gain * magnitudes
@@ -279,6 +320,40 @@ class _Layer(NamedTuple):
     weight_shares: Float64
     bias_shares: Float64
     magnitudes: Float64
+
+
+class _Pairs(NamedTuple):
+    """A layer for pairs of rows: ρ, T relative to √(S(x, x) S(y, y)), √S(x, x) and √S(y, y)."""
+
+    cosines: Float64
+    tangents: Float64
+    left: Float64
+    right: Float64
+
+
+class _Slopes(NamedTuple):
+    """Derivatives by S₀(x, y), and by S₀(x, x) times 2 √(S₀(x, x) / S₀(y, y)).
+
+    With that factor no norm over- or underflows.
+    """
+
+    by_products: Float64
+    by_norms: Float64
+
+
+def _slopes_of_product(
+    pairs: _Pairs, kappas: Float64, covariance: _Slopes, tangent: _Slopes, ratios: Float64
+) -> _Slopes:
+    """Return the derivatives of κ₀(ρ) T from κ₀(ρ) and the derivatives of S and T.
+
+    `ratios` are the derivatives of √(S(x, x) S(y, y)) by S₀(x, x), with the factor of all of them.
+    """
+    kinks = inverse_sines(pairs.cosines) * pairs.tangents / math.pi
+    of_cosines = covariance.by_norms - pairs.cosines * ratios
+    return _Slopes(
+        kappas * tangent.by_products + kinks * covariance.by_products,
+        kappas * tangent.by_norms + kinks * of_cosines,
+    )
 
 
 def _with_bias(images: Float64, shares: Float64, left: _Layer, right: _Layer) -> Float64:

@@ -176,12 +176,13 @@ class TiledKernel(KernelParameters, ABC):
         return gradients
 
     def _derivative_tile(self, left: Prepared, right: Prepared) -> tuple[Float64, Float64]:
+        """Return A and B of `_derivatives`, the first in the memory of the inner products."""
         products = self._products(left[0], right[0])
-        by_right, by_left = np.empty(products.shape), np.empty(products.shape)
+        by_left = np.empty(products.shape)
         for rows in _parts_in_cache(products):
             derivatives = self._derivatives(products[rows], left[1][rows], right[1])
-            by_right[rows], by_left[rows] = derivatives
-        return by_right, by_left
+            products[rows], by_left[rows] = derivatives
+        return products, by_left
 
     def _check_resolved(self) -> None:
         """Refuse to compute values while gamma is the name of a rule."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.arrays import Float64
+from powersketch.arrays import Float64, divide_or_zero
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.series.power_series import (
     TINY,
@@ -85,11 +85,11 @@ class CoefficientSeries(PowerSeries):
         return padded
 
     def _value(self, t: Float64) -> Float64:
-        values = np.full(t.shape, self.all_coefficients[-1])
-        for coefficient in self.all_coefficients[-2::-1]:
-            values *= t
-            values += coefficient
-        return values
+        return _horner(self.all_coefficients, t)
+
+    def _derivative(self, t: Float64) -> Float64:
+        degrees = np.arange(1.0, self.all_coefficients.size)
+        return _horner(np.append(degrees * self.all_coefficients[1:], 0.0), t)
 
     def _tail_bounds(self, degree: int, t: float) -> Float64:
         """Add what follows, smallest degree last, as there is an end to begin from."""
@@ -133,6 +133,10 @@ class RescaledSeries(PowerSeries):
         radius = self._series.radius
         return self._series._value(np.clip(self._gamma * t, -radius, radius))
 
+    def _derivative(self, t: Float64) -> Float64:
+        radius = self._series.radius
+        return self._gamma * self._series._derivative(np.clip(self._gamma * t, -radius, radius))
+
     def _tail_bounds(self, degree: int, t: float) -> Float64:
         return self._series._tail_bounds(degree, self._inner(t))
 
@@ -153,6 +157,8 @@ class RatioSeries(InfiniteSeries):
         What to call it in messages.
     function : callable
         f, increasing on :math:`t \ge 0`.
+    slope : callable
+        Its derivative.
     first : {0, 1}
         The index of the first coefficient of f that is not zero. It is one.
     stride : int
@@ -172,6 +178,7 @@ class RatioSeries(InfiniteSeries):
 
     name: str
     function: Callable[[Float64], Float64]
+    slope: Callable[[Float64], Float64]
     first: int
     stride: int
     ratio: Callable[[int], tuple[int, int]]
@@ -200,6 +207,9 @@ class RatioSeries(InfiniteSeries):
 
     def _value(self, t: Float64) -> Float64:
         return np.asarray(self.function(self.scale * t))
+
+    def _derivative(self, t: Float64) -> Float64:
+        return self.scale * np.asarray(self.slope(self.scale * t))
 
     def _upper_value(self, t: float) -> float:
         argument = self.scale * t
@@ -276,18 +286,55 @@ def _logarithm(t: Float64) -> Float64:
     return -np.log1p(-t)
 
 
+def _inverse_square(t: Float64) -> Float64:
+    return 1.0 / (1.0 - t) ** 2
+
+
+def _inverse_sqrt_slope(t: Float64) -> Float64:
+    return 0.5 / ((1.0 - t) * np.sqrt(1.0 - t))
+
+
+def _arcsin_slope(t: Float64) -> Float64:
+    """Return (1 − t²)^(−1/2), and zero at ±1 or as near as the inner products of rows may be."""
+    squares = (1.0 - t) * (1.0 + t)
+    return np.sqrt(divide_or_zero(1.0, np.where(squares > 128 * UNIT, squares, 0.0)))
+
+
+def _horner(coefficients: Float64, t: Float64) -> Float64:
+    values = np.full(t.shape, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        values *= t
+        values += coefficient
+    return values
+
+
 # "inverse" is 1/(1 − t), "inverse_sqrt" its square root and "log" −log(1 − t).
 NAMED_SERIES: dict[str, RatioSeries] = {
-    "exp": RatioSeries("exp", np.exp, 0, 1, _over_next, limit=0, radius=math.inf),
-    "cosh": RatioSeries("cosh", np.cosh, 0, 2, _over_next_two, limit=0, radius=math.inf),
-    "sinh": RatioSeries("sinh", np.sinh, 1, 2, _over_next_two, limit=0, radius=math.inf),
-    "inverse": RatioSeries("inverse", _inverse, 0, 1, _one, limit=1, radius=1.0),
+    "exp": RatioSeries("exp", np.exp, np.exp, 0, 1, _over_next, limit=0, radius=math.inf),
+    "cosh": RatioSeries("cosh", np.cosh, np.sinh, 0, 2, _over_next_two, limit=0, radius=math.inf),
+    "sinh": RatioSeries("sinh", np.sinh, np.cosh, 1, 2, _over_next_two, limit=0, radius=math.inf),
+    "inverse": RatioSeries("inverse", _inverse, _inverse_square, 0, 1, _one, limit=1, radius=1.0),
     "inverse_sqrt": RatioSeries(
-        "inverse_sqrt", _inverse_sqrt, 0, 1, _central_binomials, limit=1, radius=1.0
+        "inverse_sqrt",
+        _inverse_sqrt,
+        _inverse_sqrt_slope,
+        0,
+        1,
+        _central_binomials,
+        limit=1,
+        radius=1.0,
     ),
-    "log": RatioSeries("log", _logarithm, 1, 1, _reciprocals, limit=1, radius=1.0),
+    "log": RatioSeries("log", _logarithm, _inverse, 1, 1, _reciprocals, limit=1, radius=1.0),
     "arcsin": RatioSeries(
-        "arcsin", np.arcsin, 1, 2, _central_binomials_over_odd, limit=1, radius=1.0, closed=True
+        "arcsin",
+        np.arcsin,
+        _arcsin_slope,
+        1,
+        2,
+        _central_binomials_over_odd,
+        limit=1,
+        radius=1.0,
+        closed=True,
     ),
 }
 

@@ -33,6 +33,7 @@ _INNER_CIRCLES = (1.0 - 37.0 / _INNER_POINTS, 1.0 - 74.0 / _INNER_POINTS)
 # What roundings may amount to, relative to the largest value in the disk.
 _LARGEST_NOISE = 5e-14
 _FUNCTION_ROUNDINGS = 64
+_STEP = 2.0**-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,9 @@ class ContourSeries(InfiniteSeries):
 
     def _value(self, t: Float64) -> Float64:
         return values_of(self.function, t)
+
+    def _derivative(self, t: Float64) -> Float64:
+        return slopes_of(self.function, t)
 
     def _upper_value(self, t: float) -> float:
         value = float(values_of(self.function, np.array([t]))[0])
@@ -178,6 +182,21 @@ def values_of(function: Function, t: Float64) -> Float64:
             "sqrt, log and 1/t are not at 0: choose another function, or scale the data down."
         )
     return values.astype(np.float64)
+
+
+def slopes_of(function: Function, t: Float64) -> Float64:
+    """Return the derivative of an analytic callable at real arguments.
+
+    A step into the complex plane is used, f(t + i h) = f(t) + i h f'(t) + …: nothing is
+    subtracted, so that it can be as small as one likes.
+    """
+    values = _called(function, t + 1j * _STEP)
+    if values.dtype.kind != "c" and np.ptp(values) > 0.0:
+        raise InputTypeError(
+            f"{_name(function)} returns {values.dtype} for complex numbers; a derivative exists "
+            "for analytic functions only, which abs and real are not: choose another function."
+        )
+    return values_of(lambda _: values.imag / _STEP, t)
 
 
 class _UnsuitableCircleError(Exception):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powersketch.arrays import Float64
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, InputTypeError
 from powersketch.parameters import checked_integer, checked_positive
 
 UNIT = 2.0**-53  # the largest relative error of one rounding
@@ -117,6 +117,38 @@ class PowerSeries(ABC):
             )
         return values
 
+    def derivative(self, t: ArrayLike) -> Float64:
+        r"""Return :math:`\kappa'(t)` for every t.
+
+        Parameters
+        ----------
+        t : array-like
+            Numbers in the disk of convergence.
+
+        Returns
+        -------
+        ndarray of the shape of t
+            In float64; zero where it would be infinite, at the end of a closed disk.
+
+        Raises
+        ------
+        TypeError
+            Where the series has no formula for it.
+        ValueError
+            Where a t lies outside the disk or the derivative is beyond float64.
+        """
+        t = np.asarray(t, dtype=np.float64)
+        self._check_inside(t)
+        with np.errstate(over="ignore", under="ignore"):
+            slopes = self._derivative(np.clip(t, -self.radius, self.radius))
+        if not np.isfinite(slopes).all():
+            worst = t[~np.isfinite(slopes)].flat[0]
+            raise InputError(
+                f"the derivative of {self} is above the largest float64 at t={worst:.6g}: scale "
+                "the data down."
+            )
+        return slopes
+
     def tail_bound(self, degree: int, t: float) -> float:
         r"""Bound :math:`\sum_{l > q} C_l t^l`, what is lost if the series is cut off.
 
@@ -220,6 +252,13 @@ class PowerSeries(ABC):
     @abstractmethod
     def _value(self, t: Float64) -> Float64:
         """Return kappa(t) in the disk of convergence."""
+
+    def _derivative(self, t: Float64) -> Float64:
+        """Return kappa'(t) in the disk of convergence, zero where it is infinite at its end."""
+        raise InputTypeError(
+            f"{self} does not say what its derivative is; names, coefficients and callables do: "
+            "use one of them, or for neural kernels ArcCosine and NeuralTangent themselves."
+        )
 
     @abstractmethod
     def _tail_bounds(self, degree: int, t: float) -> Float64:
