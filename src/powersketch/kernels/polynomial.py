@@ -221,23 +221,25 @@ class WithLinear(Kernel):
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         values = self.kernel._tile(_inner(left), _inner(right), np.dtype(np.float64))
-        products = inner_products(left[0].plain, right[0].plain)
-        return self._sum(values, products, left[1], right[1], dtype)
+        linear = inner_products(left[0].plain, right[0].plain)
+        linear *= self.weight
+        return self._sum(values, linear, left[1], right[1], dtype)
 
     def _tile_of_products(
         self, products: Float64, left: Float64, right: Float64, dtype: np.dtype[Any]
     ) -> Real:
         values = self.kernel._tile_of_products(products, left, right, np.dtype(np.float64))
-        return self._sum(values, products, _Both(left, left), _Both(right, right), dtype)
+        linear = self.weight * products
+        return self._sum(values, linear, _Both(left, left), _Both(right, right), dtype)
 
     def _sum(
-        self, values: Float64, products: Float64, left: _Both, right: _Both, dtype: np.dtype[Any]
+        self, values: Float64, linear: Float64, left: _Both, right: _Both, dtype: np.dtype[Any]
     ) -> Real:
         """Return the tile of the sum, in the memory of the values if the dtype allows it."""
-        values += self.weight * products
+        values += linear
         tile: Real = values.astype(dtype, copy=False)
         if not np.isfinite(tile).all():
-            raise InputError(self._overflow_text(products, left, right, dtype))
+            raise InputError(self._overflow_text(linear, left, right, dtype))
         return tile
 
     def _diagonal_values(self, sizes: Any) -> Float64:
