@@ -142,10 +142,10 @@ class RegularisationPath:
         rotated = rotated.reshape(rotated.shape[0], -1)
         return cls(statistics, fit_intercept, spectrum, rotated, np.atleast_1d(squares))
 
-    def default_alphas(self) -> Vector:
-        """Return 50 values down to 1e-10 of the trace of the Gram matrix, ascending."""
+    def default_alphas(self, count: int = _VALUES) -> Vector:
+        """Return values down to 1e-10 of the trace of the Gram matrix, ascending."""
         trace = float(self.spectrum.values.sum()) or 1.0
-        return trace * np.logspace(-_DECADES, 0.0, _VALUES)
+        return trace * np.logspace(-_DECADES, 0.0, count)
 
     def solve(self, alpha: float, **path: Any) -> RidgeSolution:
         """Return the solution for one alpha."""
@@ -181,26 +181,36 @@ class RegularisationPath:
         return np.asarray(np.maximum(squares, 0.0))
 
     def left_out_errors(self, alphas: Vector, blocks: Blocks) -> Vector:
-        """Return the mean squared error at rows left out one at a time, without any refit.
+        """Return the mean squared error at rows left out one at a time.
 
-        A row of leverage h that is left out has a residual larger by 1 / (1 − h): an identity,
-        with weights and an intercept too. The mean is over the rows of the blocks, which are some
-        or all of the rows of the statistics.
+        The mean is over the rows of the blocks, which are some or all of those of the statistics.
         """
-        inverses = self.spectrum.inverses(alphas)
         total, weight = np.zeros(alphas.size), 0.0
-        for features, y, given in blocks:
-            precise = features.astype(np.float64, copy=False)
-            Z, targets, weights, constant = _centred(
-                self.statistics, precise, y, given, fit_intercept=self.fit_intercept
-            )
-            rotated = Z @ self.spectrum.vectors
-            squares = self._squared_residuals_of(rotated, targets, inverses)
-            known = np.square(rotated, out=rotated) @ inverses + constant
-            slack = np.maximum(1.0 - weights[:, np.newaxis] * known, _SMALLEST_SLACK)
-            total += weights @ (squares / slack**2)
+        for Z, y, given in blocks:
+            weights = np.ones(Z.shape[0]) if given is None else given
+            total += weights @ self.left_out_squares(alphas, Z, y, given)
             weight += float(weights.sum())
         return total / weight
+
+    def left_out_squares(
+        self, alphas: Vector, features: Real, y: Float64, given: Vector | None
+    ) -> Float64:
+        """Return the squared errors of rows left out one at a time, without any refit.
+
+        A row of leverage h that is left out has a residual larger by 1 / (1 − h): an identity,
+        with weights and an intercept too. There is a column for every alpha, and the mean is over
+        the targets.
+        """
+        precise = features.astype(np.float64, copy=False)
+        Z, targets, weights, constant = _centred(
+            self.statistics, precise, y, given, fit_intercept=self.fit_intercept
+        )
+        inverses = self.spectrum.inverses(alphas)
+        rotated = Z @ self.spectrum.vectors
+        squares = self._squared_residuals_of(rotated, targets, inverses)
+        known = np.square(rotated, out=rotated) @ inverses + constant
+        slack = np.maximum(1.0 - weights[:, np.newaxis] * known, _SMALLEST_SLACK)
+        return squares / slack**2
 
     def _squared_residuals_of(
         self, rotated: Float64, targets: Float64, inverses: Float64

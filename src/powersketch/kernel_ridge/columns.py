@@ -1,0 +1,239 @@
+"""Columns as the kernel sees them: clipped to plausible values, scaled, turned by a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, slices
+from powersketch.exceptions import InputError
+from powersketch.parameters import checked_positive
+from powersketch.random_streams import RandomStreams
+
+# A value is taken for an error of the data, and not for the end of a long tail, if it is this many
+# times as far from the median as the next one on its side, and few rows have such values.
+_GAP = 2.0
+_ROWS_PER_ERROR = 100
+_FEWEST_ROWS = 10  # in fewer, nothing tells an error from the others
+# Beyond the range of plausible values, as a share of it: new rows may go a little further.
+_MARGIN = 0.1
+# Whole numbers of this many kinds may as well be names of categories.
+_FEWEST_KINDS, _MOST_KINDS = 3, 32
+_MOST_INDICATORS = 512
+_BLOCK_ENTRIES = 1 << 21
+_SAMPLE = 400
+
+SCALINGS = ("scaled", "as-is", "indicators")
+"""Columns of equal spread; as they are; and those of few whole numbers as a column for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Indicators:
+    """A column of few different values, and what becomes of it: a column for every value."""
+
+    column: int
+    values: Vector
+    means: Vector
+    factor: float
+
+    def of(self, entries: Real) -> Real:
+        """Return the indicators about their means, all of them together of variance one."""
+        equal = entries[:, np.newaxis] == self.values.astype(entries.dtype)
+        return (equal - self.means.astype(entries.dtype)) * entries.dtype.type(self.factor)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is done to the columns of rows before a kernel sees them; learned from rows.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (d,) or float
+        The limits that entries are clipped to; of stored entries, if rows are sparse.
+    centre : ndarray of shape (d,) or None
+        What is subtracted afterwards; None for sparse rows, which would not stay sparse.
+    factors : ndarray of shape (d,)
+        What columns are multiplied by then; 0 for constant ones.
+    indicators : tuple of Indicators
+        Columns that are replaced by indicators of their values.
+    constant : float
+        If above 0, a column of this value is added at the end.
+    metric : ndarray of shape (d', r) or None
+        What the columns are multiplied by after all that: a root of the metric; of shape (d',)
+        if it is diagonal.
+    """
+
+    lower: Any
+    upper: Any
+    centre: Vector | None
+    factors: Vector
+    indicators: tuple[Indicators, ...] = ()
+    constant: float = 0.0
+    metric: Float64 | None = None
+
+    def transform(self, X: Rows) -> Rows:
+        """Return the rows as the kernel sees them, in their dtype."""
+        if is_sparse(X):
+            return self._of_sparse(X)
+        parts = slices(X.shape[0], max(_BLOCK_ENTRIES // max(X.shape[1], 1), 1))
+        blocks = [self._of_dense(X[part]) for part in parts]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def _of_dense(self, X: Real) -> Real:
+        dtype = X.dtype
+        lower, upper = (np.asarray(limit).astype(dtype) for limit in (self.lower, self.upper))
+        centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
+        rows = np.clip(X, lower, upper)
+        rows -= centre.astype(dtype)
+        rows *= self.factors.astype(dtype)
+        if self.indicators:
+            replaced = [part.column for part in self.indicators]
+            others = np.delete(rows, replaced, axis=1)
+            columns = [part.of(X[:, part.column]) for part in self.indicators]
+            rows = np.concatenate([others, *columns], axis=1)
+        if self.metric is not None:
+            metric = self.metric.astype(dtype)
+            rows = rows * metric if metric.ndim == 1 else rows @ metric
+        if self.constant:
+            rows = np.concatenate([rows, np.full((len(rows), 1), self.constant, dtype)], axis=1)
+        return np.ascontiguousarray(rows)
+
+    def _of_sparse(self, X: Rows) -> Rows:
+        rows = X.copy()
+        np.clip(rows.data, self.lower, self.upper, out=rows.data)
+        if self.metric is not None and self.metric.ndim == 2:
+            scaled = self.metric * self.factors[:, np.newaxis]
+            return np.ascontiguousarray(rows @ scaled.astype(X.dtype))
+        factors = self.factors if self.metric is None else self.factors * self.metric
+        rows.data *= factors.astype(X.dtype)[rows.indices]
+        return rows
+
+    def with_metric(self, metric: Float64) -> Columns:
+        """Return the same columns, multiplied by a root of a metric at the end."""
+        return replace(self, metric=metric)
+
+    def with_constant(self) -> Columns:
+        """Return the same columns and a constant one, for kernels that know directions only."""
+        return replace(self, constant=1.0)
+
+    def times(self, factor: float) -> Columns:
+        """Return the same columns, multiplied by a number; but for a constant one."""
+        if self.metric is not None:
+            return replace(self, metric=factor * self.metric)
+        parts = tuple(replace(part, factor=factor * part.factor) for part in self.indicators)
+        return replace(self, factors=factor * self.factors, indicators=parts)
+
+
+def prepared_columns(X: Rows, scaling: str, clip: Any) -> Columns | None:
+    """Return what to do to columns, learned from rows; None if there is nothing to indicate.
+
+    `clip` is "auto" for limits where the values of a column end, apart from errors that are far
+    beyond; a number for that many standard deviations from the median; None for no limits.
+    """
+    if is_sparse(X):
+        return _sparse_columns(X, clip) if scaling == "as-is" else None
+    kinds = _few_kinds(X) if scaling == "indicators" else ()
+    if scaling == "indicators" and not kinds:
+        return None
+    centre = np.median(X, axis=0).astype(np.float64)
+    lower, upper, spread = (np.empty(X.shape[1]) for _ in range(3))
+    for column in range(X.shape[1]):
+        entries = X[:, column].astype(np.float64) - centre[column]
+        low, high = _limits(entries, clip)
+        with np.errstate(over="ignore"):
+            spread[column] = np.clip(entries, low, high).std()
+        lower[column], upper[column] = centre[column] + low, centre[column] + high
+    if clip is not None and clip != "auto":
+        lower, upper = centre - clip * spread, centre + clip * spread
+    factors = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
+    if scaling == "as-is":
+        factors = (factors > 0.0) / (float(np.sqrt(np.mean(spread**2))) or 1.0)
+    indicators = tuple(_indicators(X, column) for column in kinds)
+    return Columns(lower, upper, centre, factors, indicators)
+
+
+def normalised(columns: Columns, X: Rows, streams: RandomStreams) -> Columns:
+    """Return the columns scaled such that the median squared distance of rows is one."""
+    some = X
+    if X.shape[0] > _SAMPLE:
+        some = X[np.sort(streams.sample("distances", X.shape[0], _SAMPLE))]
+    rows = columns.transform(some)
+    distance = median_squared_distance(rows)
+    return columns.times(1.0 / np.sqrt(distance))
+
+
+def median_squared_distance(rows: Rows) -> float:
+    """Return the median squared distance of different rows; 1 if there are none."""
+    products = rows @ rows.T
+    products = products.toarray() if is_sparse(products) else products
+    products = products.astype(np.float64)
+    norms = products.diagonal()
+    distances = (np.add.outer(norms, norms) - 2.0 * products)[np.triu_indices(rows.shape[0], 1)]
+    apart = distances[distances > 1e-12 * max(float(norms.max(initial=0.0)), 1e-300)]
+    return float(np.median(apart)) if apart.size else 1.0
+
+
+def checked_clip(clip: Any) -> Any:
+    """Return "auto", None or a positive number; refuse everything else."""
+    if clip is None or (isinstance(clip, str) and clip == "auto"):
+        return clip
+    if isinstance(clip, str):
+        raise InputError(f"clip={clip!r} is unknown; use 'auto', a number above 0, or None.")
+    return checked_positive("clip", clip, remedy="or 'auto' or None")
+
+
+def _limits(entries: Vector, clip: Any) -> tuple[float, float]:
+    """Return the least and the largest plausible deviation of a column from its median."""
+    if clip is None:
+        return -np.inf, np.inf
+    low, high = -_end(-entries[entries < 0.0], entries.size), _end(entries[entries > 0.0], entries.size)
+    margin = _MARGIN * (high - low)
+    # A column of two values has nothing beyond them.
+    return (low - margin if low else 0.0), (high + margin if high else 0.0)
+
+
+def _end(distances: Vector, rows: int) -> float:
+    """Return where the distances end; errors that are far beyond all others do not count."""
+    if distances.size < 2 or rows < _FEWEST_ROWS:
+        return float(distances.max(initial=0.0))
+    few = min(rows // _ROWS_PER_ERROR + 1, distances.size - 1)
+    tail = np.sort(np.partition(distances, distances.size - few - 1)[-few - 1 :])
+    gaps = np.flatnonzero(tail[1:] > _GAP * tail[:-1])
+    return float(tail[gaps[0]] if gaps.size else tail[-1])
+
+
+def _few_kinds(X: Real) -> Sequence[int]:
+    """Return the columns of whole numbers of which there are few different ones."""
+    found, total = [], 0
+    for column in range(X.shape[1]):
+        first = np.unique(X[:_SAMPLE, column])
+        if not _FEWEST_KINDS - 1 <= first.size <= _MOST_KINDS or (first != np.rint(first)).any():
+            continue
+        values = np.unique(X[:, column])
+        whole = (values == np.rint(values)).all()
+        if whole and _FEWEST_KINDS <= values.size <= _MOST_KINDS:
+            found.append(column)
+            total += values.size
+    return found if total <= _MOST_INDICATORS else ()
+
+
+def _indicators(X: Real, column: int) -> Indicators:
+    values, counts = np.unique(X[:, column], return_counts=True)
+    means = counts / X.shape[0]
+    variance = float(np.sum(means * (1.0 - means)))
+    return Indicators(column, values.astype(np.float64), means, 1.0 / np.sqrt(variance))
+
+
+def _sparse_columns(X: Rows, clip: Any) -> Columns:
+    """Return the limits of stored entries, all of one size: sparse columns have a common unit."""
+    stored = np.abs(X.data[X.data != 0.0].astype(np.float64))
+    limit = np.inf
+    if clip == "auto" and stored.size:
+        limit = (1.0 + _MARGIN) * _end(stored, stored.size)
+    elif clip is not None and stored.size:
+        limit = clip * float(np.sqrt(np.mean(np.minimum(stored, _end(stored, stored.size)) ** 2)))
+    size = float(np.sqrt(np.mean(np.minimum(stored, limit) ** 2))) if stored.size else 1.0
+    return Columns(-limit, limit, None, np.full(X.shape[1], 1.0 / (size or 1.0)))

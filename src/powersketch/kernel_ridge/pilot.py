@@ -1,0 +1,245 @@
+"""A pilot: some of the rows and landmarks among them, on which models are tried cheaply."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
+from powersketch.exceptions import InputError
+from powersketch.kernel_ridge.columns import Columns
+from powersketch.kernel_ridge.path import RegularisationPath
+from powersketch.kernel_ridge.statistics import statistics_of_blocks
+from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernels import ArcCosine, Gaussian, Kernel, Linear, NeuralTangent, Polynomial
+from powersketch.random_streams import RandomStreams
+from powersketch.routines import squared_norms
+
+# Rows and landmarks of a pilot: few of few rows, for which a second is long.
+_FEW_ROWS = 512
+_FEW_LANDMARKS = 192
+_ROWS, _LANDMARKS = 4000, 512
+_MANY_ROWS = 50_000
+_ROWS_OF_MANY, _LANDMARKS_OF_MANY = 8000, 768
+_ALPHAS = 25
+_JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A model of landmarks on the pilot: what it is made of, and what it got.
+
+    `error` is the leave-one-out error relative to the variance of the targets, and `squares` has
+    the squared errors of single rows, in the same unit. `values` are the coefficients of the
+    kernel at landmarks, `slopes` those of the columns.
+    """
+
+    columns: Columns | None
+    kernel: Kernel
+    linear: float
+    error: float
+    alpha: float
+    squares: Vector = field(repr=False)
+    values: Float64 = field(repr=False)
+    slopes: Float64 = field(repr=False)
+    intercept: Vector = field(repr=False)
+    landmarks: Rows = field(repr=False)
+
+    def describe(self) -> str:
+        """Return the model in a few words."""
+        kernel = describe_kernel(self.kernel)
+        beside = self.linear and not isinstance(self.kernel, Linear)
+        return f"{kernel} with a linear part" if beside else kernel
+
+    def predict(self, P: Rows) -> Float64:
+        """Return predictions at prepared rows."""
+        predictions = P @ self.slopes + self.intercept
+        if not isinstance(self.kernel, Linear):
+            predictions = predictions + self.kernel.product(P, self.values, self.landmarks)
+        return np.asarray(predictions, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The rows of a pilot with columns prepared in one way, and what all kernels need of them."""
+
+    columns: Columns | None
+    P: Rows
+    landmarks: Rows
+    products: Float64
+    norms: Vector
+    landmark_norms: Vector
+
+    @property
+    def has_few_columns(self) -> bool:
+        """Whether there are no more columns than landmarks."""
+        return bool(self.P.shape[1] <= self.landmarks.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Some of the rows, some of which are landmarks."""
+
+    rows: TrainingRows
+    landmarks: Any
+    fit_intercept: bool
+
+    @classmethod
+    def of(cls, rows: TrainingRows, *, fit_intercept: bool, streams: RandomStreams) -> Pilot:
+        """Draw a pilot whose size suits the number of rows."""
+        most, landmarks = _ROWS, _LANDMARKS
+        if rows.count <= _FEW_ROWS:
+            landmarks = _FEW_LANDMARKS
+        elif rows.count >= _MANY_ROWS:
+            most, landmarks = _ROWS_OF_MANY, _LANDMARKS_OF_MANY
+        sample = rows.sample(most, streams.child("pilot"))
+        return cls._with_landmarks(sample, landmarks, fit_intercept, streams)
+
+    @classmethod
+    def _with_landmarks(
+        cls, rows: TrainingRows, most: int, fit_intercept: bool, streams: RandomStreams
+    ) -> Pilot:
+        count = min(most, rows.count)
+        chosen = np.sort(streams.child("landmarks").sample("rows", rows.count, count))
+        return cls(rows, chosen, fit_intercept)
+
+    def part(self, chosen: Any, streams: RandomStreams) -> Pilot:
+        """Return the pilot of some of its rows."""
+        most = max(len(self.landmarks) * len(chosen) // self.rows.count, 1)
+        return self._with_landmarks(self.rows[chosen], most, self.fit_intercept, streams)
+
+    def view(self, columns: Columns | None) -> View:
+        """Prepare columns; None leaves them as they are."""
+        P = self.rows.X if columns is None else columns.transform(self.rows.X)
+        P = P.astype(np.float64)
+        L = P[self.landmarks]
+        products = P @ L.T
+        norms = squared_norms(P)
+        return View(columns, P, L, dense(products), norms, norms[self.landmarks])
+
+    def trial(self, view: View, kernel: Kernel, linear: float = 0.0) -> Trial:
+        """Fit ridge regression on landmarks, with the alpha of the least leave-one-out error.
+
+        A linear part is made of the columns themselves, or of inner products with landmarks where
+        these are fewer.
+        """
+        linear = 1.0 if isinstance(kernel, Linear) else linear
+        at_landmarks = _values(view, kernel, linear)
+        Z, factor = _features(at_landmarks, self.landmarks)
+        beside = linear > 0.0 and view.has_few_columns
+        if beside:
+            Z = np.concatenate([Z, math.sqrt(linear) * dense(view.P)], axis=1)
+        block = (Z, self.rows.targets, self.rows.weights)
+        statistics = statistics_of_blocks([block])
+        path = RegularisationPath.of(statistics, fit_intercept=self.fit_intercept)
+        alphas = path.default_alphas(_ALPHAS)
+        squares = path.left_out_squares(alphas, *block)
+        errors = self.weights @ squares
+        best = int(np.argmin(errors))
+        solution = path.solve(float(alphas[best]))
+        coef = np.atleast_2d(solution.coef).T
+        values = linalg.solve_triangular(
+            factor, coef[: len(factor)], lower=True, trans=1, check_finite=False
+        )
+        slopes = math.sqrt(linear) * coef[len(factor) :] if beside else linear * (view.landmarks.T @ values)
+        return Trial(
+            columns=view.columns,
+            kernel=kernel,
+            linear=linear,
+            error=float(errors[best]) / self.variance,
+            alpha=float(alphas[best]),
+            squares=squares[:, best] / self.variance,
+            values=values,
+            slopes=slopes,
+            intercept=np.atleast_1d(solution.intercept),
+            landmarks=view.landmarks,
+        )
+
+    def again(self, trial: Trial) -> Trial:
+        """Fit another pilot's trial on these rows."""
+        return self.trial(self.view(trial.columns), trial.kernel, trial.linear)
+
+    def squares_at(self, trial: Trial, rows: TrainingRows) -> Vector:
+        """Return the squared errors of a trial at other rows, in the unit of this pilot."""
+        P = rows.X if trial.columns is None else trial.columns.transform(rows.X)
+        targets = rows.targets.reshape(rows.count, -1)
+        errors = targets - trial.predict(P.astype(np.float64))
+        return np.asarray(np.mean(errors**2, axis=1) / self.variance)
+
+    @property
+    def weights(self) -> Vector:
+        """The weights of the rows, of sum one."""
+        weights = self.rows.weights
+        return np.full(self.rows.count, 1.0 / self.rows.count) if weights is None else weights / weights.sum()
+
+    @property
+    def variance(self) -> float:
+        """The mean variance of the targets; one if they are constant."""
+        targets = self.rows.targets.reshape(self.rows.count, -1)
+        mean = self.weights @ targets
+        return float(np.mean(self.weights @ (targets - mean) ** 2)) or 1.0
+
+
+def standard_error(left: Vector, right: Vector) -> float:
+    """Return the standard error of the mean difference of two errors of the same rows."""
+    return float(np.std(left - right) / math.sqrt(max(left.size - 1, 1)))
+
+
+def least_error(trials: Iterable[Trial]) -> Trial:
+    """Return the trial of the least leave-one-out error, the first of equal ones."""
+    return min(trials, key=lambda trial: trial.error)
+
+
+def describe_kernel(kernel: Kernel) -> str:
+    """Return a kernel in a few words."""
+    if isinstance(kernel, Linear):
+        return "linear model"
+    if isinstance(kernel, Gaussian):
+        return f"Gaussian kernel of gamma {kernel.gamma:.3g}"
+    if isinstance(kernel, Polynomial):
+        return f"polynomial kernel of degree {kernel.degree}"
+    if isinstance(kernel, ArcCosine):
+        return f"arc-cosine kernel of order {kernel.order}"
+    if isinstance(kernel, NeuralTangent):
+        return f"neural tangent kernel of depth {kernel.depth}"
+    return f"{kernel}"
+
+
+def _values(view: View, kernel: Kernel, linear: float) -> Float64:
+    """Return the kernel's values at landmarks, with those of a linear part of many columns."""
+    if isinstance(kernel, Linear):
+        return view.products[:, :0] if view.has_few_columns else view.products
+    values = kernel.from_inner_products(view.products, view.norms, view.landmark_norms)
+    return values if view.has_few_columns or not linear else values + linear * view.products
+
+
+def _features(values: Float64, landmarks: Any) -> tuple[Float64, Float64]:
+    """Return features whose inner products are those of landmarks, and the factor they come from.
+
+    The kernel matrix of the landmarks gets as little jitter as its factor takes.
+    """
+    if not values.shape[1]:
+        return values, np.empty((0, 0))
+    matrix = values[landmarks]
+    matrix = 0.5 * (matrix + matrix.T)
+    scale = float(np.mean(matrix.diagonal())) or 1.0
+    for jitter in _JITTERS:
+        try:
+            factor = np.linalg.cholesky(matrix + jitter * scale * np.eye(len(matrix)))
+        except np.linalg.LinAlgError:
+            continue
+        solved = linalg.solve_triangular(factor, values.T, lower=True, check_finite=False)
+        return solved.T, factor
+    raise InputError(
+        "the kernel is not positive definite at some of the rows: use a positive definite one."
+    )
+
+
+def dense(rows: Rows) -> Real:
+    """Return rows as a dense array."""
+    return rows.toarray() if is_sparse(rows) else rows
