@@ -182,6 +182,14 @@ n_features_in_ : int
     Number of columns seen by `fit`.
 feature_names_in_ : ndarray of str
     Names of the columns seen by `fit`, if they had string names.""",
+    "ridge_batches": """\
+batches : iterable
+    Pairs (X, y) or triples (X, y, sample_weight), one after the other, each as :meth:`fit` takes
+    them. With `target`, tables of pandas or batches of Arrow are allowed as well, for example
+    those of ``pyarrow.parquet.ParquetFile(path).iter_batches()`` or
+    ``pandas.read_csv(path, chunksize=10_000)``. Every batch is read once.
+target : str, default=None
+    The column of y in tables.""",
     "ridge_rows": _ROWS,
     "ridge_weights": _WEIGHTS,
     "ridge_training": f"""\

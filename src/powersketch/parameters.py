@@ -13,11 +13,11 @@ import numpy as np
 from powersketch.exceptions import InputError, InputTypeError
 
 Gamma: TypeAlias = Any
-"""A positive number; or "scale" or "median", which a kernel's `resolve` turns into one."""
+"""A positive number; "scale" or "median", which a kernel's `resolve` turns into one; or "auto"."""
 
 _SMALLEST_TOLERANCE = 1e-15
 _LARGEST_ALPHA = 1e300
-_GAMMA_RULES = ("scale", "median")
+_GAMMA_RULES = ("scale", "median", "auto")
 
 
 def checked_integer(

@@ -2,63 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import Float64, Real, Rows, Vector
 from powersketch.exceptions import FarRowWarning, InputError, held_back
 from powersketch.execution import Progress
-from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_map
+from powersketch.kernel_ridge.batches import gathered
+from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_features
+from powersketch.kernel_ridge.columns import Columns
 from powersketch.kernel_ridge.dual import (
     DualSystem,
     KernelSum,
     exact_solution,
     sum_at_landmarks,
 )
+from powersketch.kernel_ridge.exact import exact_path
 from powersketch.kernel_ridge.features import (
-    NEED_ALL_ROWS,
-    RidgeSettings,
+    Features,
     feature_blocks,
     feature_statistics,
-    features_of,
     fitted_map,
-    map_blocks,
+    row_parts,
 )
 from powersketch.kernel_ridge.path import (
     LEFT_OUT_ROWS,
     checked_alphas,
+    left_out_predictions,
     ridge_solution,
     warn_at_lower_end,
 )
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.statistics import (
-    Blocks,
-    GramSpectrum,
-    RidgeSolution,
-    RidgeStatistics,
-)
+from powersketch.kernel_ridge.search import Model
+from powersketch.kernel_ridge.settings import RidgeSettings
+from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
     BLOCK_BYTES,
+    Reservoir,
     TrainingRows,
+    row_blocks,
     warn_of_dominant_rows,
     without_absurd_rows,
 )
-from powersketch.kernels import Kernel
+from powersketch.kernels import Kernel, Linear
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.validation import REAL_ROWS, sound_array
 
+# Batches are gathered up to this many rows before anything is chosen.
+FIRST_ROWS = 20_000
 _ATTRIBUTES_OF_MAP = (
     "seed_",
     "feature_map_",
     "choice_",
     "kernel_",
+    "metric_",
     "classes_",
     "_block_bytes",
+    "_columns",
+    "_features",
     "_map_settings",
 )
 # All that a fit can leave behind: the next one with other features must not show it.
@@ -68,12 +76,16 @@ _FITTED = (
     "effective_dimension_",
     "noise_variance_",
     "X_fit_",
+    "_fit_weights",
     "dual_coef_",
     "solver_result_",
     "row_sketch_",
     "_statistics_kept",
+    "_sample",
     "_solution",
+    "_left_out",
     "_posterior",
+    "_sharpness",
     "_kernel_sum",
 )
 
@@ -81,7 +93,13 @@ _FITTED = (
 class SketchedRidge(RidgeSettings):
     """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
 
+    # Whether rows are left out for more than the choice of alpha.
+    _uses_left_out: ClassVar[bool] = False
+    fit: Callable[..., Any]
     feature_map_: Any
+    _features: Features | None
+    _columns: Columns | None
+    _sample: Reservoir
     _solution: RidgeSolution | None
     _kernel_sum: KernelSum | None
     _block_bytes: int
@@ -117,6 +135,17 @@ class SketchedRidge(RidgeSettings):
     def scores_(self) -> Vector:
         """Their scores; the least is the best."""
         return self._path("scores")
+
+    @property
+    def feature_importances_(self) -> Vector:
+        """The diagonal of the learned metric, by given columns and with the sum one."""
+        check_is_fitted(self)
+        if self._columns is None or self._columns.metric is None:
+            raise AttributeError(
+                "feature_importances_ are those of a learned metric, and this fit has none: use "
+                "metric='diagonal' or 'full'."
+            )
+        return self._columns.importances()
 
     @cached_property
     def effective_dimension_(self) -> float:
@@ -162,102 +191,172 @@ class SketchedRidge(RidgeSettings):
 
     def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
-        fit = self._fit_dual if self._kind in NEED_ALL_ROWS else self._fit_primal
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
-        attributes |= fit(rows, attributes)
+        dual = attributes["_features"] is None or self._kind == "row-sketch"
+        attributes |= (self._fit_dual if dual else self._fit_primal)(rows, attributes)
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
 
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
-        """Fit the map on the first block, and add the statistics of every block."""
+        """Choose and fit the map on the first block, and add the statistics of every block."""
         if self._goes_on:
             self._refuse_another_map()
             validate_data(self, given, reset=False, skip_check_array=True)
             attributes |= {n: vars(self)[n] for n in _ATTRIBUTES_OF_MAP if n in vars(self)}
             kernel = attributes.get("kernel_")
             rows, _ = without_absurd_rows(rows, lambda _: kernel)
-            added = self._statistics_of(rows, attributes)
-            attributes["statistics_"] = self.statistics_.merge(added)
+            rows = self._prepared(rows)
             warn_of_dominant_rows(kernel, rows)
+            sums, sample = self.statistics_.merge(self._sums(rows, attributes)), self._sample
         else:
-            rows, fitted = self._fit_features(rows)
+            rows, fitted = self._fit_features(rows, more_to_come=True)
             attributes |= fitted
-            attributes["statistics_"] = self._statistics_of(rows, attributes)
+            sums = self._sums(rows, attributes)
+            sample = Reservoir(RandomStreams(fitted["seed_"], "kernel-ridge/left-out"))
             validate_data(self, given, skip_check_array=True)
+        attributes |= {"statistics_": sums, "_sample": sample.with_block(rows, LEFT_OUT_ROWS)}
         self._store({**attributes, "_statistics_kept": True, "_solution": None})
 
-    def _fit_features(self, rows: TrainingRows) -> tuple[TrainingRows, dict[str, Any]]:
-        """Return the rows in use, and the kernel and the fitted map as attributes."""
-        kind, seed = self._kind, seed_from(self.random_state)
-        rows, absurd = without_absurd_rows(rows, lambda others: self._kernel_for(others, seed))
-        kernel: Any = None if kind == "given" else self._kernel_for(rows, seed, absurd)
-        attributes = {
+    def _fit_features(
+        self, rows: TrainingRows, *, more_to_come: bool = False
+    ) -> tuple[TrainingRows, dict[str, Any]]:
+        """Return the rows as the kernel sees them, and what was chosen and fitted, as attributes.
+
+        Features of None stand for the exact kernel, which needs all rows.
+        """
+        seed = seed_from(self.random_state)
+        attributes: dict[str, Any] = {
             "seed_": seed,
             "_block_bytes": BLOCK_BYTES,
             "_map_settings": self._settings_of_map(),
+            "_columns": None,
         }
-        if kind != "exact":
-            # Rows that are far away were named before, in the numbers that the user knows.
-            with held_back(FarRowWarning):
-                if kind == "auto":
-                    feature_map, choice = self._chosen_map(rows, kernel, seed)
-                    size, columns = choice.n_components, rows.X.shape[1]
-                    attributes["choice_"] = choice
-                    attributes["_block_bytes"] = bytes_of_block(self.memory_budget, size, columns)
-                else:
-                    feature_map = self._unfitted_map(kernel, rows, seed)
-                attributes["feature_map_"] = fitted_map(feature_map, rows)
+        if self._kind == "given":
+            rows, feature_map = self._fit_given_map(rows, seed)
+            attributes |= {"feature_map_": feature_map, "_features": Features(feature_map)}
             kernel = getattr(feature_map, "kernel_", None)
+        else:
+            rows, absurd = without_absurd_rows(rows, self._kernel_of_absurd_rows)
+            model = self._model(rows.without(absurd) if absurd.size else rows, seed)
+            rows, kernel = model.prepared(rows), model.whole_kernel
+            attributes["_columns"] = model.columns
+            attributes |= self._fit_model(rows, model, seed, more_to_come)
         if isinstance(kernel, Kernel):
             attributes["kernel_"] = kernel
         warn_of_dominant_rows(kernel, rows)
         return rows, attributes
 
-    def _chosen_map(self, rows: TrainingRows, kernel: Kernel, seed: int) -> tuple[Any, Choice]:
-        return chosen_map(
-            rows,
-            kernel,
-            self.alpha,
-            Budget(self.n_components, self.time_budget, self.memory_budget),
-            fit_intercept=self.fit_intercept,
-            seed=seed,
-            n_jobs=self.n_jobs,
-        )
+    def _fit_given_map(self, rows: TrainingRows, seed: int) -> tuple[TrainingRows, Any]:
+        """Fit a copy of the map that was given, without absurd rows where its kernel grows."""
+
+        def kernel_of(others: TrainingRows) -> Any:
+            return getattr(fitted_map(self._copied_map(seed), others), "kernel_", None)
+
+        rows, _ = without_absurd_rows(rows, kernel_of)
+        # Rows that are far away were named before, in the numbers that the user knows.
+        with held_back(FarRowWarning):
+            return rows, fitted_map(self._copied_map(seed), rows)
+
+    def _kernel_of_absurd_rows(self, others: TrainingRows) -> Kernel:
+        """Return the kernel that tells whether absurd rows do harm; lines are always tried."""
+        kernel = self._given_kernel()
+        if kernel is None or getattr(kernel, "gamma", None) == "auto":
+            return Linear()
+        return kernel.resolve(others.repeated_by_weight())
+
+    def _fit_model(
+        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
+    ) -> dict[str, Any]:
+        """Fit the map of a model, of a kind and size that suit it, and say what was chosen."""
+        attributes: dict[str, Any] = {}
+        feature_map, choice = self._map_of_model(rows, model, seed, more_to_come)
+        if choice is not None:
+            size = choice.n_components + (rows.X.shape[1] if model.linear else 0)
+            block_bytes = bytes_of_block(self.memory_budget, size, rows.X.shape[1])
+            attributes |= {"choice_": choice, "_block_bytes": block_bytes}
+        matrix = None if model.columns is None else model.columns.metric_matrix
+        if matrix is not None:
+            attributes |= {"metric_": matrix}
+        if feature_map == "exact":
+            return {**attributes, "_features": None}
+        if feature_map is not None:
+            with held_back(FarRowWarning):
+                attributes["feature_map_"] = fitted_map(feature_map, rows)
+        weight = 1.0 if feature_map is None else model.linear
+        return {**attributes, "_features": Features(attributes.get("feature_map_"), weight)}
+
+    def _map_of_model(
+        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
+    ) -> tuple[Any, Choice | None]:
+        """Return an unfitted map, None if columns are features enough, or "exact"."""
+        if self._kind == "auto":
+            budget = Budget(self.n_components, self.time_budget, self.memory_budget)
+            return chosen_features(
+                rows,
+                model,
+                self.alpha,
+                budget,
+                fit_intercept=self.fit_intercept,
+                more_to_come=more_to_come,
+                seed=seed,
+                n_jobs=self.n_jobs,
+            )
+        if self._kind == "exact":
+            feature_map: Any = "exact"
+            size = 0
+        elif isinstance(model.kernel, Linear) and self._kind == "sketch":
+            feature_map, size = None, int(rows.X.shape[1])
+        else:
+            feature_map = self._unfitted_map(model.kernel, rows, seed)
+            size = int(feature_map.n_components)
+        if not model.reasons:
+            return feature_map, None
+        return feature_map, Choice(self._kind, size, (), "as was asked for", model.reasons)
 
     def _fit_primal(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
-        statistics = self._statistics_of(rows, fitted)
-        left_out: Blocks = ()
-        if self.alpha == "loo":
+        statistics, features = self._sums(rows, fitted), fitted["_features"]
+        left_out: list[Any] = []
+        if self.alpha == "loo" or self._uses_left_out:
             streams = RandomStreams(fitted["seed_"], "kernel-ridge/left-out")
             sample = rows.sample(LEFT_OUT_ROWS, streams)
-            left_out = feature_blocks(fitted["feature_map_"], sample, fitted["_block_bytes"])
-        solved = self._solve(statistics, left_out, fitted["feature_map_"])
+            left_out = list(feature_blocks(features, sample, fitted["_block_bytes"]))
+        solved = self._solve(statistics, left_out, features)
         return {"statistics_": statistics, "_statistics_kept": False, **solved}
 
     def _fit_dual(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
-        kernel = fitted["kernel_"]
-        budget = None if self.memory_budget is None else int(self.memory_budget)
-        system = DualSystem(rows, kernel, float(self.alpha), budget, fitted["seed_"], self.n_jobs)
-        options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "verbose": self.verbose}
-        if self._kind == "exact":
-            solution, result = exact_solution(system, tol=self.tol, **options)
-            attributes: dict[str, Any] = {"solver_result_": result}
+        kernel, seed = fitted["kernel_"], fitted["seed_"]
+        options: dict[str, Any] = {"fit_intercept": self.fit_intercept}
+        if isinstance(self.alpha, str):
+            alphas = checked_alphas(self.alphas)
+            solution, left_out = exact_path(
+                rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, **options
+            )
+            attributes: dict[str, Any] = {"_left_out": left_out}
         else:
-            feature_map = fitted["feature_map_"]
-            solution, report = row_sketch_solution(system, feature_map, eps=self.eps, **options)
-            attributes = {"row_sketch_": report}
+            budget = None if self.memory_budget is None else int(self.memory_budget)
+            system = DualSystem(rows, kernel, float(self.alpha), budget, seed, self.n_jobs)
+            options["verbose"] = self.verbose
+            if self._kind == "row-sketch":
+                solution, report = row_sketch_solution(
+                    system, fitted["_features"], eps=self.eps, **options
+                )
+                attributes = {"row_sketch_": report}
+            else:
+                solution, result = exact_solution(system, tol=self.tol, **options)
+                attributes = {"solver_result_": result}
         # A copy: who changes the rows later on does not expect other predictions.
-        points = rows.X.copy()
-        attributes |= {"X_fit_": points, "dual_coef_": solution.coef, "_solution": solution}
+        points = rows.X.copy() if fitted["_columns"] is None else rows.X
+        attributes |= {"X_fit_": points, "_fit_weights": rows.weights}
+        attributes |= {"dual_coef_": solution.coef, "_solution": solution}
         return {**attributes, "_kernel_sum": KernelSum(kernel, points, solution.coef)}
 
-    def _statistics_of(self, rows: TrainingRows, fitted: dict[str, Any]) -> RidgeStatistics:
+    def _sums(self, rows: TrainingRows, fitted: dict[str, Any]) -> RidgeStatistics:
         progress = Progress(type(self).__name__, rows.count, self.verbose)
-        return feature_statistics(fitted["feature_map_"], rows, fitted["_block_bytes"], progress)
+        return feature_statistics(fitted["_features"], rows, fitted["_block_bytes"], progress)
 
     def _solve(
-        self, statistics: RidgeStatistics, left_out: Blocks, feature_map: Any
+        self, statistics: RidgeStatistics, left_out: list[Any], features: Features
     ) -> dict[str, Any]:
         solution = ridge_solution(
             statistics,
@@ -267,7 +366,31 @@ class SketchedRidge(RidgeSettings):
             fit_intercept=self.fit_intercept,
         )
         warn_at_lower_end(solution, statistics)
-        return {"_solution": solution, "_kernel_sum": sum_at_landmarks(feature_map, solution.coef)}
+        at_landmarks = sum_at_landmarks(features, solution.coef)
+        solved: dict[str, Any] = {"_solution": solution, "_kernel_sum": at_landmarks}
+        if left_out:
+            solved["_left_out"] = left_out_predictions(statistics, solution, left_out)
+        return solved
+
+    def _fit_batches(self, batches: Iterable[Any], target: Any, options: dict[str, Any]) -> Self:
+        """Choose on the first batches, which are fitted at once if there are no more."""
+        self._check_parameters()
+        first, more = gathered(batches, target, FIRST_ROWS)
+        if more is None:
+            self.fit(first.X, first.y, sample_weight=first.weights)
+            return self
+        model: Any = clone(self)
+        model.partial_fit(first.X, first.y, sample_weight=first.weights, **options)
+        for batch in more:
+            model.partial_fit(batch.X, batch.y, sample_weight=batch.weights)
+        model._solved()
+        validate_data(self, first.X, skip_check_array=True)
+        self._store({name: value for name, value in vars(model).items() if name in _FITTED})
+        return self
+
+    def _prepared(self, rows: TrainingRows) -> TrainingRows:
+        """Return rows as the kernel of the fitted model sees them."""
+        return rows if self._columns is None else replace(rows, X=self._columns.transform(rows.X))
 
     def _refuse_another_map(self) -> None:
         """Refuse parameters of the map that were changed since it was fitted on the first block."""
@@ -280,24 +403,30 @@ class SketchedRidge(RidgeSettings):
                     "or use fit, which starts anew."
                 )
 
-    def _decision(self, X: Any, visit: Callable[[Rows, Float64], None] | None = None) -> Real:
+    def _decision(
+        self, X: Any, visit: Callable[[Rows, Float64 | None], None] | None = None
+    ) -> Real:
         """Return the value of every target at every row, in the dtype of the rows.
 
-        `visit` is given one block of rows after the other, with their features.
+        `visit` is given one block of prepared rows after the other, with their features if any.
         """
-        solution, at_points = self._solved(), self._kernel_sum
+        solution, at_points, features = self._solved(), self._kernel_sum, self._features
         X = validate_data(self, sound_array("X", X), **REAL_ROWS, reset=False)
+        dtype, X = X.dtype, X if self._columns is None else self._columns.transform(X)
         values = np.empty((X.shape[0], *solution.intercept.shape))
         if at_points is not None:
             values = np.asarray(at_points.values(X, self.n_jobs) + solution.intercept)
-        if at_points is None or visit is not None:
-            for part in map_blocks(self.feature_map_, X, self._block_bytes):
-                Z = features_of(self.feature_map_, X[part]).astype(np.float64, copy=False)
+        if features is not None and (at_points is None or visit is not None):
+            for part in row_parts(features, X, self._block_bytes):
+                Z = features.transform(X[part]).astype(np.float64, copy=False)
                 if at_points is None:
                     values[part] = Z @ solution.coef.T + solution.intercept
                 if visit is not None:
                     visit(X[part], Z)
-        return in_dtype_of_rows(values, X.dtype)
+        elif visit is not None:
+            for part in row_blocks(X.shape[0], self.X_fit_.shape[0], self._block_bytes):
+                visit(X[part], None)
+        return in_dtype_of_rows(values, dtype)
 
     def _solved(self) -> RidgeSolution:
         """Return the solution; blocks that were added since the last one enter now."""
@@ -305,7 +434,11 @@ class SketchedRidge(RidgeSettings):
         if self._solution is None:
             self._check_parameters()
             self._check_partial()
-            self.__dict__.update(self._solve(self.statistics_, (), self.feature_map_))
+            features, sample = self._features, self._sample.rows
+            assert features is not None
+            assert sample is not None
+            left_out = list(feature_blocks(features, sample, self._block_bytes))
+            self.__dict__.update(self._solve(self.statistics_, left_out, features))
         assert self._solution is not None
         return self._solution
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,15 +14,16 @@ import numpy as np
 from powersketch.exceptions import warn_user
 from powersketch.kernel_ridge.features import (
     LANDMARKS,
-    features_of,
+    Features,
     fitted_map,
     has_sketch,
     map_of_kernel,
 )
 from powersketch.kernel_ridge.path import ridge_solution
+from powersketch.kernel_ridge.search import Model
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, SMALLEST_BLOCK, TrainingRows
-from powersketch.kernels import Kernel
+from powersketch.kernels import Kernel, Linear
 from powersketch.random_streams import RandomStreams
 
 Result = TypeVar("Result")
@@ -52,7 +53,21 @@ _COPIES = 4
 _OVERHEAD = 8 << 20
 _SCORES_BLOCK = 16 << 20
 _BYTES_PER_SCORE = 20
+# Exact solutions take about three factorisations, each of a third of n³ multiplications, at a rate
+# that a processor of two cores has; a fixed one, so that choices do not depend on the machine.
+_PRODUCTS_PER_SECOND = 2.5e10
+_EXACT_SECONDS, _EXACT_SECONDS_OF_LONG_ROWS = 15.0, 60.0
+_MOST_EXACT_ROWS = 15_000
+_LONG_ROWS = 4096
+_EXACT_BYTES = 4 << 30
+# The work of sums, rows times squared features, that is taken without a budget; and most features.
+_SUM_PRODUCTS = 1e12
+_MOST_FEATURES = 4096
 _TITLES = {
+    "exact": "exact kernel",
+    "columns": "linear model on the columns",
+    "landmarks": "Nyström map",
+    "row-sketch": "row sketch of the kernel",
     "sketch": "sketch of the kernel",
     "uniform": "Nyström map with random landmarks",
     "leverage": "Nyström map with landmarks by leverage",
@@ -121,27 +136,76 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which feature map was chosen, and why.
+    """What was chosen for a fit, and why; ``print(model.choice_)`` says it in sentences.
 
     Attributes
     ----------
-    name : {"sketch", "uniform", "leverage"}
-        What was chosen.
+    name : {"exact", "columns", "sketch", "uniform", "leverage", "landmarks", "row-sketch"}
+        The features: none, with the exact kernel; the columns themselves, of a linear model; a
+        sketch; or landmarks, drawn at random or by leverage.
     n_components : int
-        Its size.
+        Their number; 0 with the exact kernel.
     candidates : tuple of Candidate
-        What was measured; empty where there were too few rows for a pilot.
+        Feature maps that were measured; empty where there was no choice.
     reason : str
-        Why, in words.
+        Why these features, in words.
+    model : tuple of str
+        Why this kernel, its parameters, the columns, the linear part and the metric, in sentences
+        with the figures that were compared; empty if all that was given.
     """
 
     name: str
     n_components: int
     candidates: tuple[Candidate, ...]
     reason: str
+    model: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{_TITLES[self.name]} of {self.n_components} features: {self.reason}"
+        size = f" of {self.n_components} features" if self.n_components else ""
+        features = f"{_TITLES[self.name]}{size}: {self.reason}"
+        return " ".join((*self.model, f"{features}." if self.model else features))
+
+
+def chosen_features(
+    rows: TrainingRows,
+    model: Model,
+    alpha: float | str,
+    budget: Budget,
+    *,
+    fit_intercept: bool,
+    more_to_come: bool,
+    seed: int,
+    n_jobs: int | None,
+) -> tuple[Any, Choice]:
+    """Return "exact", None for the columns themselves, or an unfitted map; and the reason.
+
+    The rows are those that the kernel sees.
+    """
+    columns, whole = int(rows.X.shape[1]), not more_to_come and alpha != "gcv"
+    if budget.n_components is None:
+        exact = whole and exact_fits(rows.count, columns, budget)
+        if isinstance(model.kernel, Linear) and not (exact and columns > rows.count):
+            reason = "the kernel is linear in them"
+            return None, Choice("columns", columns, (), reason, model.reasons)
+        if exact:
+            reason = f"{rows.count} rows are few enough for it"
+            return "exact", Choice("exact", 0, (), reason, model.reasons)
+    feature_map, choice = chosen_map(
+        rows, model.kernel, alpha, budget, fit_intercept=fit_intercept, seed=seed, n_jobs=n_jobs
+    )
+    return feature_map, replace(choice, model=model.reasons)
+
+
+def exact_fits(rows: int, columns: int, budget: Budget) -> bool:
+    """Tell whether the exact kernel of so many rows takes little enough time and memory.
+
+    Rows longer than all features together are worth more time: features would lose much of them.
+    """
+    usual = _EXACT_SECONDS_OF_LONG_ROWS if columns > _LONG_ROWS else _EXACT_SECONDS
+    seconds = usual if budget.seconds is None else budget.seconds
+    bytes = _EXACT_BYTES if budget.bytes is None else budget.bytes
+    in_time = rows**3 / _PRODUCTS_PER_SECOND <= seconds
+    return rows <= _MOST_EXACT_ROWS and in_time and 2 * _NUMBER * rows**2 <= bytes
 
 
 def chosen_map(
@@ -197,7 +261,8 @@ def _measured(
 ) -> Candidate:
     """Fit on every other row of the pilot, and measure times, and the error on the others."""
     _, seconds_to_fit = _timed(lambda: fitted_map(feature_map, half), 1)
-    Z, seconds_to_transform = _timed(lambda: features_of(feature_map, pilot.X), repetitions)
+    transform = Features(feature_map).transform
+    Z, seconds_to_transform = _timed(lambda: transform(pilot.X), repetitions)
     block = (Z[::2], half.targets, half.weights)
     statistics, seconds_to_sum = _timed(lambda: statistics_of_blocks([block]), repetitions)
     solution = ridge_solution(statistics, alpha, None, [block], fit_intercept=fit_intercept)
@@ -315,9 +380,8 @@ def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str
         _warn_if_cut(budget, rows.count)
         return rows.count, "landmarks can be no more than the rows"
     if budget.seconds is None and budget.bytes is None:
-        # About this many features keep the rate of exact kernel ridge regression [RR17].
-        size = math.ceil(math.sqrt(rows.count) * math.log(rows.count))
-        return min(size, rows.count), "√n log n features, as there is no budget"
+        size = min(math.isqrt(int(_SUM_PRODUCTS / rows.count)), _MOST_FEATURES, rows.count)
+        return size, "as many features as their sums take about half a minute for"
     sizes = _sizes(rows.count)
     allowed = [size for size in sizes if _fits(best, rows.count, size, budget)]
     size = max(allowed, default=sizes[0])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -17,6 +22,7 @@ from powersketch.arrays import Float64, Real, Vector
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError, warn_user
 from powersketch.kernel_ridge.base import SketchedRidge
+from powersketch.kernel_ridge.path import LeftOut
 from powersketch.kernel_ridge.training_rows import (
     TrainingRows,
     check_some_weight,
@@ -24,6 +30,10 @@ from powersketch.kernel_ridge.training_rows import (
 )
 from powersketch.kernels import Kernel
 from powersketch.validation import checked_rows, sound_array
+
+# Of the factor of predictions in probabilities, and of a chance in a likelihood.
+_LOG_SHARPNESS = (math.log(0.05), math.log(500.0))
+_LEAST_CHANCE = 1e-12
 
 
 @documented
@@ -65,14 +75,20 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     True
     """
 
+    _uses_left_out: ClassVar[bool] = True
+
     def __init__(
         self,
-        kernel: str | Kernel = "gaussian",
+        kernel: str | Kernel = "auto",
         *,
         kernel_params: dict[str, Any] | None = None,
-        features: Any = "sketch",
+        features: Any = "auto",
         n_components: int | None = None,
-        alpha: float | str = 1.0,
+        metric: str | None = "auto",
+        linear: bool | str = "auto",
+        scaling: str | None = "auto",
+        clip: float | str | None = "auto",
+        alpha: float | str = "loo",
         alphas: ArrayLike | None = None,
         solver: str = "gram",
         fit_intercept: bool = True,
@@ -90,6 +106,10 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             kernel_params=kernel_params,
             features=features,
             n_components=n_components,
+            metric=metric,
+            linear=linear,
+            scaling=scaling,
+            clip=clip,
             alpha=alpha,
             alphas=alphas,
             solver=solver,
@@ -170,6 +190,62 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         weights = self._class_weights(labels, known, checked_weights(sample_weight, rows))
         self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=known)
         return self
+
+    @documented
+    def fit_batches(
+        self, batches: Iterable[Any], *, classes: ArrayLike | None = None, target: Any = None
+    ) -> Self:
+        """Fit in one pass over rows that do not fit into memory.
+
+        Kernel, metric, landmarks and all other choices are made on the first batches, at least
+        20,000 rows of them. Shuffle the rows if they have an order. If there are no more rows, the
+        fit is that of :meth:`fit`.
+
+        Parameters
+        ----------
+        %(ridge_batches)s
+        classes : array of shape (n_classes,), default=None
+            All labels that may come; necessary if there are more batches than the first ones.
+
+        Returns
+        -------
+        self : estimator
+            The fitted classifier. A fit that fails leaves it as it was.
+        """
+        return self._fit_batches(batches, target, {"classes": classes})
+
+    @documented
+    def predict_proba(self, X: Any) -> Real:
+        """Return the probability of every class.
+
+        Probabilities are a softmax of the predictions times one number, for which the labels of
+        training rows are most likely, each predicted without that row.
+
+        Parameters
+        ----------
+        %(ridge_rows)s
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`, of sum one; float32 for float32 rows, else float64.
+        """
+        scores = self._decision(X)
+        sharpness = self._sharpness
+        return _probabilities(scores.astype(np.float64), sharpness).astype(scores.dtype)
+
+    @cached_property
+    def _sharpness(self) -> float:
+        """The factor of predictions for which the labels of rows left out are most likely."""
+        self._solved()
+        left_out = vars(self).get("_left_out")
+        if left_out is None:
+            raise InputError(
+                f"probabilities need predictions of rows that are left out, which "
+                f"features={self.features!r} with alpha={self.alpha!r} has not: use alpha='loo', "
+                "or other features."
+            )
+        return _most_likely_sharpness(left_out)
 
     @documented
     def decision_function(self, X: Any) -> Real:
@@ -264,6 +340,26 @@ def _check_classes(classes: Real) -> None:
             f"the classifier needs at least 2 classes, got {classes.size} class: "
             f"{classes.tolist()}: give rows of another class."
         )
+
+
+def _probabilities(scores: Float64, sharpness: float) -> Float64:
+    """Return the softmax of predictions; a single column is that of the second of two classes."""
+    scores = np.column_stack((-scores, scores)) if scores.shape[1] == 1 else scores
+    return np.asarray(softmax(sharpness * scores, axis=1))
+
+
+def _most_likely_sharpness(left_out: LeftOut) -> float:
+    """Return the factor of the largest likelihood, among those that leave nothing certain."""
+    targets = left_out.targets
+    labels = (targets[:, 0] > 0.0).astype(int) if targets.shape[1] == 1 else targets.argmax(axis=1)
+
+    def cost(logarithm: float) -> float:
+        likely = _probabilities(left_out.predictions, math.exp(logarithm))
+        chances = np.maximum(likely[np.arange(labels.size), labels], _LEAST_CHANCE)
+        return float(-left_out.weights @ np.log(chances))
+
+    found = minimize_scalar(cost, bounds=_LOG_SHARPNESS, method="bounded")
+    return math.exp(float(found.x))
 
 
 def _targets(classes: Real) -> int:

@@ -42,7 +42,9 @@ class Indicators:
     def of(self, entries: Real) -> Real:
         """Return the indicators about their means, all of them together of variance one."""
         equal = entries[:, np.newaxis] == self.values.astype(entries.dtype)
-        return (equal - self.means.astype(entries.dtype)) * entries.dtype.type(self.factor)
+        columns: Real = equal - self.means.astype(entries.dtype)
+        columns *= entries.dtype.type(self.factor)
+        return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,8 @@ class Columns:
     metric : ndarray of shape (d', r) or None
         What the columns are multiplied by after all that: a root of the metric; of shape (d',)
         if it is diagonal.
+    scaling : str
+        How `factors` and `indicators` came about; one of `SCALINGS`.
     """
 
     lower: Any
@@ -73,6 +77,7 @@ class Columns:
     indicators: tuple[Indicators, ...] = ()
     constant: float = 0.0
     metric: Float64 | None = None
+    scaling: str = "as-is"
 
     def transform(self, X: Rows) -> Rows:
         """Return the rows as the kernel sees them, in their dtype."""
@@ -115,6 +120,26 @@ class Columns:
         """Return the same columns, multiplied by a root of a metric at the end."""
         return replace(self, metric=metric)
 
+    @property
+    def metric_matrix(self) -> Float64 | None:
+        """The metric M of distances (x − y)ᵀM(x − y) between prepared columns, of trace one."""
+        if self.metric is None:
+            return None
+        root = self.metric
+        matrix = np.diag(root**2) if root.ndim == 1 else root @ root.T
+        return np.asarray(matrix / (np.trace(matrix) or 1.0))
+
+    def importances(self) -> Vector:
+        """Return the diagonal of the metric, added up for every given column, of sum one."""
+        matrix = self.metric_matrix
+        assert matrix is not None
+        given = self.factors.size
+        replaced = [part.column for part in self.indicators]
+        origins = [np.delete(np.arange(given), replaced)]
+        origins += [np.full(part.values.size, part.column) for part in self.indicators]
+        sums = np.bincount(np.concatenate(origins), matrix.diagonal(), minlength=given)
+        return np.asarray(sums / (sums.sum() or 1.0))
+
     def with_constant(self) -> Columns:
         """Return the same columns and a constant one, for kernels that know directions only."""
         return replace(self, constant=1.0)
@@ -152,7 +177,28 @@ def prepared_columns(X: Rows, scaling: str, clip: Any) -> Columns | None:
     if scaling == "as-is":
         factors = (factors > 0.0) / (float(np.sqrt(np.mean(spread**2))) or 1.0)
     indicators = tuple(_indicators(X, column) for column in kinds)
-    return Columns(lower, upper, centre, factors, indicators)
+    return Columns(lower, upper, centre, factors, indicators, scaling=scaling)
+
+
+def given_columns(X: Rows, scaling: str | None, clip: Any) -> Columns | None:
+    """Return what to do to the columns of rows whose kernel was given; None if nothing.
+
+    Nothing is done without being asked for: the kernel's parameters refer to the columns.
+    """
+    clip = None if clip == "auto" else clip
+    if scaling in (None, "auto"):
+        if clip is None:
+            return None
+        limits = prepared_columns(X, "as-is", clip)
+        assert limits is not None
+        return replace(limits, centre=None, factors=np.ones(X.shape[1]))
+    columns = prepared_columns(X, str(scaling), clip)
+    return plain_columns(X) if columns is None else columns
+
+
+def plain_columns(X: Rows) -> Columns:
+    """Return columns to which nothing is done."""
+    return Columns(-np.inf, np.inf, None, np.ones(X.shape[1]))
 
 
 def normalised(columns: Columns, X: Rows, streams: RandomStreams) -> Columns:
@@ -189,7 +235,8 @@ def _limits(entries: Vector, clip: Any) -> tuple[float, float]:
     """Return the least and the largest plausible deviation of a column from its median."""
     if clip is None:
         return -np.inf, np.inf
-    low, high = -_end(-entries[entries < 0.0], entries.size), _end(entries[entries > 0.0], entries.size)
+    low = -_end(-entries[entries < 0.0], entries.size)
+    high = _end(entries[entries > 0.0], entries.size)
     margin = _MARGIN * (high - low)
     # A column of two values has nothing beyond them.
     return (low - margin if low else 0.0), (high + margin if high else 0.0)

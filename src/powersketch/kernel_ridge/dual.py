@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
-from powersketch.kernel_ridge.features import features_of, map_of_kernel
+from powersketch.kernel_ridge.features import Features, map_of_kernel
 from powersketch.kernel_ridge.statistics import RidgeSolution
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernel_systems import (
@@ -29,7 +30,6 @@ from powersketch.linalg import (
     dominant_rows_message,
     warn_if_not_converged,
 )
-from powersketch.nystroem import LeverageNystroem
 from powersketch.parameters import checked_alpha, checked_tolerance
 
 _PANEL_ROWS = 512
@@ -37,25 +37,31 @@ _PANEL_ROWS = 512
 
 @dataclass(frozen=True, eq=False)
 class KernelSum:
-    """The function x ↦ k(x, points) @ coef, which needs no features of x."""
+    """The function x ↦ k(x, points) @ coef + x @ slopes, which needs no features of x."""
 
     kernel: Kernel
     points: Rows
     coef: Float64
+    slopes: Float64 | None = None
 
     def values(self, X: Rows, n_jobs: int | None) -> Real:
         """Return the function's values at rows, without holding the kernel's."""
-        return self.kernel.product(X, self.coef, self.points, n_jobs=n_jobs)
+        values = self.kernel.product(X, self.coef, self.points, n_jobs=n_jobs)
+        return values if self.slopes is None else values + X @ self.slopes
 
 
-def sum_at_landmarks(feature_map: Any, coef: Float64) -> KernelSum | None:
+def sum_at_landmarks(features: Features, coef: Float64) -> KernelSum | None:
     """Return z(·) @ coefᵀ as a sum of kernel values if the map is one of landmarks."""
-    if not isinstance(feature_map, LeverageNystroem):
+    landmarks = features.landmarks
+    if landmarks is None:
         return None
+    size = len(landmarks.factor_)
+    of_map, of_columns = coef.T[:size], coef.T[size:]
     solved = linalg.solve_triangular(
-        feature_map.factor_, coef.T, trans=1, lower=True, check_finite=False
+        landmarks.factor_, of_map, trans=1, lower=True, check_finite=False
     )
-    return KernelSum(feature_map.kernel_, feature_map.landmarks_, solved)
+    slopes = math.sqrt(features.weight) * of_columns if features.weight else None
+    return KernelSum(landmarks.kernel_, landmarks.landmarks_, solved, slopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +117,7 @@ class DualSystem:
         """Return W^½ (W^½ K' W^½ + nugget)⁻¹ W^½ for a Nyström approximation K' of K."""
         size, roots = default_rank(self.rows.count), np.sqrt(weights)
         features = map_of_kernel("uniform", self.kernel, size, seed=self.seed, n_jobs=self.n_jobs)
-        features.fit(self.rows.X)
-        Z = features_of(features, self.rows.X).astype(np.float64, copy=False)
+        Z = features.fit(self.rows.X).transform(self.rows.X).astype(np.float64, copy=False)
         Z *= roots[:, np.newaxis]
         return _ScaledInverse(roots, LowRankInverse.with_tail(Z, self.alpha), self.alpha)
 
@@ -141,7 +146,7 @@ def exact_solution(
     warn_if_not_converged(result)
     coef, constant = result.x, np.zeros(result.x.shape[1])
     if fit_intercept:
-        coef, constant = _with_intercept(result.x)
+        coef, constant = with_intercept(result.x)
     intercept = constant.reshape(targets.shape[1:])
     solution = RidgeSolution(coef.reshape(targets.shape), intercept, system.alpha, fit_intercept)
     return solution, result
@@ -178,7 +183,7 @@ def _failure(
     return f"{reached}: use a larger tol, a larger alpha than {alpha:g}, or features='sketch'."
 
 
-def _with_intercept(
+def with_intercept(
     solutions: Float64,
 ) -> tuple[Float64, Float64]:
     """Return coefficients and intercepts from the solutions for the targets and for ones.

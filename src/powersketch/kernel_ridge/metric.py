@@ -78,9 +78,7 @@ def learned_metric(
     )
 
 
-def _best_run(
-    parts: list[tuple[Pilot, TrainingRows]], start: Trial, forms: Sequence[str]
-) -> _Run:
+def _best_run(parts: list[tuple[Pilot, TrainingRows]], start: Trial, forms: Sequence[str]) -> _Run:
     """Return the best run from a start, at the number of steps that was best."""
     first = [part.again(start) for part, _ in parts]
     runs = [_Run(start, form, exponent, first) for form in forms for exponent in _EXPONENTS]
@@ -139,7 +137,7 @@ def _step(pilot: Pilot, trial: Trial, form: str, exponent: float) -> Trial:
     """Learn a metric from the gradients of a trial, and fit in it with gamma chosen anew."""
     root = root_of_metric(_gradients(pilot, trial), form, exponent)
     view = pilot.view(_in_metric(pilot, trial, root))
-    return least_error(pilot.trial(view, kernel, trial.linear) for kernel in _nearby(trial.kernel))
+    return least_error(pilot.trials(view, _nearby(trial.kernel), trial.linear))
 
 
 def _in_metric(pilot: Pilot, trial: Trial, root: Float64) -> Columns:

@@ -57,6 +57,20 @@ class RegularisationWarning(UserWarning):
     """
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Some of the rows, each predicted by the model of all others.
+
+    `predictions` and `targets` have shape (n, t); `slacks` are one minus the leverages, by which
+    residuals are smaller where the row itself took part.
+    """
+
+    predictions: Float64
+    targets: Float64
+    slacks: Vector
+    weights: Vector
+
+
 def checked_alphas(alphas: ArrayLike | None) -> Vector | None:
     """Return the values in ascending order; None stays None."""
     if alphas is None:
@@ -106,6 +120,11 @@ def ridge_solution(
     return path.solve(chosen, alphas=alphas, scores=scores)
 
 
+def default_alphas(trace: float, count: int = _VALUES) -> Vector:
+    """Return values from 1e-10 to 1 times the trace of a matrix, ascending."""
+    return (trace or 1.0) * np.logspace(-_DECADES, 0.0, count)
+
+
 def largest_within_error(alphas: Vector, scores: Vector, rows: int) -> float:
     """Return the largest alpha whose generalised score is within a standard error of the least.
 
@@ -144,8 +163,7 @@ class RegularisationPath:
 
     def default_alphas(self, count: int = _VALUES) -> Vector:
         """Return values down to 1e-10 of the trace of the Gram matrix, ascending."""
-        trace = float(self.spectrum.values.sum()) or 1.0
-        return trace * np.logspace(-_DECADES, 0.0, count)
+        return default_alphas(float(self.spectrum.values.sum()), count)
 
     def solve(self, alpha: float, **path: Any) -> RidgeSolution:
         """Return the solution for one alpha."""
@@ -210,7 +228,7 @@ class RegularisationPath:
         squares = self._squared_residuals_of(rotated, targets, inverses)
         known = np.square(rotated, out=rotated) @ inverses + constant
         slack = np.maximum(1.0 - weights[:, np.newaxis] * known, _SMALLEST_SLACK)
-        return squares / slack**2
+        return np.asarray(squares / slack**2)
 
     def _squared_residuals_of(
         self, rotated: Float64, targets: Float64, inverses: Float64
@@ -264,6 +282,35 @@ def factored_path(
         scores=scores,
         effective_dimension=None if best else in_use,
     )
+
+
+def left_out_predictions(
+    statistics: RidgeStatistics, solution: RidgeSolution, blocks: Blocks
+) -> LeftOut:
+    """Return what every row would be predicted to be by the model of all others."""
+    fit_intercept = solution.fit_intercept
+    gram, _, _ = statistics.moments(fit_intercept=fit_intercept)
+    spectrum: GramSpectrum | None = None
+    factor = gram.T.copy(order="C")
+    factor[np.diag_indices_from(factor)] += solution.alpha
+    if solution.alpha <= rounding_level(gram) or not cholesky_in_place(factor):
+        spectrum = GramSpectrum.of(gram)
+    coef = np.atleast_2d(solution.coef).T
+    parts = []
+    for Z, y, given in blocks:
+        centred, targets, weights, constant = _centred(
+            statistics, np.asarray(Z, np.float64), y, given, fit_intercept=fit_intercept
+        )
+        residuals = targets - centred @ coef
+        if spectrum is None:
+            TriangularRows.of(factor).solve(centred)
+            known = np.einsum("ij,ij->i", centred, centred) + constant
+        else:
+            known = (centred @ spectrum.vectors) ** 2 @ spectrum.inverses(solution.alpha) + constant
+        slack = np.maximum(1.0 - weights * known, _SMALLEST_SLACK)
+        original = y.reshape(len(y), -1)
+        parts.append((original - residuals / slack[:, np.newaxis], original, slack, weights))
+    return LeftOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _centred(

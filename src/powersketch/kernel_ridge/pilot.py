@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,20 @@ from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.exceptions import InputError
+from powersketch.execution import ordered_map
 from powersketch.kernel_ridge.columns import Columns
 from powersketch.kernel_ridge.path import RegularisationPath
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, Linear, NeuralTangent, Polynomial
+from powersketch.linalg import TriangularRows
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import squared_norms
 
 # Rows and landmarks of a pilot: few of few rows, for which a second is long.
 _FEW_ROWS = 512
 _FEW_LANDMARKS = 192
-_ROWS, _LANDMARKS = 4000, 512
+_ROWS, _LANDMARKS = 3000, 400
 _MANY_ROWS = 50_000
 _ROWS_OF_MANY, _LANDMARKS_OF_MANY = 8000, 768
 _ALPHAS = 25
@@ -88,9 +90,12 @@ class Pilot:
     rows: TrainingRows
     landmarks: Any
     fit_intercept: bool
+    threads: int = 1
 
     @classmethod
-    def of(cls, rows: TrainingRows, *, fit_intercept: bool, streams: RandomStreams) -> Pilot:
+    def of(
+        cls, rows: TrainingRows, *, fit_intercept: bool, streams: RandomStreams, threads: int
+    ) -> Pilot:
         """Draw a pilot whose size suits the number of rows."""
         most, landmarks = _ROWS, _LANDMARKS
         if rows.count <= _FEW_ROWS:
@@ -98,12 +103,14 @@ class Pilot:
         elif rows.count >= _MANY_ROWS:
             most, landmarks = _ROWS_OF_MANY, _LANDMARKS_OF_MANY
         sample = rows.sample(most, streams.child("pilot"))
-        return cls._with_landmarks(sample, landmarks, fit_intercept, streams)
+        pilot = cls.with_landmarks(sample, landmarks, streams, fit_intercept=fit_intercept)
+        return replace(pilot, threads=threads)
 
     @classmethod
-    def _with_landmarks(
-        cls, rows: TrainingRows, most: int, fit_intercept: bool, streams: RandomStreams
+    def with_landmarks(
+        cls, rows: TrainingRows, most: int, streams: RandomStreams, *, fit_intercept: bool
     ) -> Pilot:
+        """Return all rows, with some of them for landmarks."""
         count = min(most, rows.count)
         chosen = np.sort(streams.child("landmarks").sample("rows", rows.count, count))
         return cls(rows, chosen, fit_intercept)
@@ -111,7 +118,10 @@ class Pilot:
     def part(self, chosen: Any, streams: RandomStreams) -> Pilot:
         """Return the pilot of some of its rows."""
         most = max(len(self.landmarks) * len(chosen) // self.rows.count, 1)
-        return self._with_landmarks(self.rows[chosen], most, self.fit_intercept, streams)
+        part = self.with_landmarks(
+            self.rows[chosen], most, streams, fit_intercept=self.fit_intercept
+        )
+        return replace(part, threads=self.threads)
 
     def view(self, columns: Columns | None) -> View:
         """Prepare columns; None leaves them as they are."""
@@ -146,7 +156,10 @@ class Pilot:
         values = linalg.solve_triangular(
             factor, coef[: len(factor)], lower=True, trans=1, check_finite=False
         )
-        slopes = math.sqrt(linear) * coef[len(factor) :] if beside else linear * (view.landmarks.T @ values)
+        if beside:
+            slopes = math.sqrt(linear) * coef[len(factor) :]
+        else:
+            slopes = linear * (view.landmarks.T @ values)
         return Trial(
             columns=view.columns,
             kernel=kernel,
@@ -158,6 +171,12 @@ class Pilot:
             slopes=slopes,
             intercept=np.atleast_1d(solution.intercept),
             landmarks=view.landmarks,
+        )
+
+    def trials(self, view: View, kernels: Iterable[Kernel], linear: float = 0.0) -> list[Trial]:
+        """Return the trials of several kernels, some of them at a time."""
+        return list(
+            ordered_map(lambda kernel: self.trial(view, kernel, linear), kernels, self.threads)
         )
 
     def again(self, trial: Trial) -> Trial:
@@ -175,7 +194,8 @@ class Pilot:
     def weights(self) -> Vector:
         """The weights of the rows, of sum one."""
         weights = self.rows.weights
-        return np.full(self.rows.count, 1.0 / self.rows.count) if weights is None else weights / weights.sum()
+        weights = np.ones(self.rows.count) if weights is None else weights
+        return np.asarray(weights / weights.sum())
 
     @property
     def variance(self) -> float:
@@ -233,8 +253,9 @@ def _features(values: Float64, landmarks: Any) -> tuple[Float64, Float64]:
             factor = np.linalg.cholesky(matrix + jitter * scale * np.eye(len(matrix)))
         except np.linalg.LinAlgError:
             continue
-        solved = linalg.solve_triangular(factor, values.T, lower=True, check_finite=False)
-        return solved.T, factor
+        features = values.copy()
+        TriangularRows.of(factor).solve(features)
+        return features, factor
     raise InputError(
         "the kernel is not positive definite at some of the rows: use a positive definite one."
     )
@@ -242,4 +263,5 @@ def _features(values: Float64, landmarks: Any) -> tuple[Float64, Float64]:
 
 def dense(rows: Rows) -> Real:
     """Return rows as a dense array."""
-    return rows.toarray() if is_sparse(rows) else rows
+    array: Real = rows.toarray() if is_sparse(rows) else rows
+    return array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -14,6 +15,7 @@ from powersketch.arrays import Float64, Real, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.base import SketchedRidge, in_dtype_of_rows
+from powersketch.kernel_ridge.exact import ExactPosterior, check_freedom
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
     TrainingRows,
@@ -24,7 +26,9 @@ from powersketch.kernel_ridge.training_rows import (
 
 # What features lack of k(x, x), in units of their last place, that may be due to rounding.
 _ROUNDING = 16
-_SMALLEST_FREEDOM = 1e-10  # per row
+# Standard deviations are fitted to these intervals of rows that were left out, if there are enough.
+_COVERED, _NORMAL_QUANTILE = 0.95, 1.959964
+_FEWEST_LEFT_OUT = 100
 
 
 @documented
@@ -117,6 +121,39 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         return self
 
     @documented
+    def fit_batches(self, batches: Iterable[Any], *, target: Any = None) -> Self:
+        """Fit in one pass over rows that do not fit into memory.
+
+        Kernel, metric, landmarks and all other choices are made on the first batches, at least
+        20,000 rows of them. Shuffle the rows if they have an order. If there are no more rows, the
+        fit is that of :meth:`fit`.
+
+        Parameters
+        ----------
+        %(ridge_batches)s
+
+        Returns
+        -------
+        self : estimator
+            The fitted regressor. A fit that fails leaves it as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powersketch import SketchedKernelRidge
+        >>> def batches():
+        ...     random = np.random.RandomState(0)
+        ...     for _ in range(6):
+        ...         X = random.rand(5000, 2)
+        ...         yield X, np.sin(6 * X[:, 0]) * X[:, 1]
+        >>> model = SketchedKernelRidge("gaussian", n_components=200, random_state=0)
+        >>> X, y = next(batches())
+        >>> model.fit_batches(batches()).score(X, y) > 0.99
+        True
+        """
+        return self._fit_batches(batches, target, {})
+
+    @documented
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return predictions, and on request how uncertain they are.
 
@@ -124,8 +161,10 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         σ² / alpha · k and noise of variance σ² / w_i, with σ² as in `noise_variance_`; the standard
         deviation is that of a new observation of weight one: of f + b after the data, and of the
         noise. What features cannot express of the kernel (k(x, x) − ‖z(x)‖², where that is
-        positive) counts as unknown. The intercept has a flat prior. It takes a fit on features,
-        an alpha above 0 and more rows than degrees of freedom.
+        positive) counts as unknown. The intercept has a flat prior. It takes an alpha above 0 and
+        more rows than degrees of freedom. With alpha="loo" and 100 rows or more, it is multiplied
+        by a number such that 95 % of the training rows, each left out of the fit, lie within 1.96
+        standard deviations: noise need not be normal.
 
         Parameters
         ----------
@@ -142,13 +181,17 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         """
         if not return_std:
             return self._decision(X)
-        posterior, parts = self._posterior, []
+        posterior, stretch, parts = self._posterior, self._stretch, []
 
-        def visit(X: Rows, Z: Float64) -> None:
-            variances = posterior.variances(Z, self._missing(X, Z))
-            parts.append(in_dtype_of_rows(np.sqrt(variances), X.dtype))
+        def visit(X: Rows, Z: Float64 | None) -> None:
+            if isinstance(posterior, ExactPosterior) or Z is None:
+                variances = posterior.variances(X)
+            else:
+                variances = posterior.variances(Z, self._missing(X, Z))
+            parts.append(stretch * np.sqrt(variances))
 
-        return self._decision(X, visit), np.concatenate(parts)
+        predictions = self._decision(X, visit)
+        return predictions, in_dtype_of_rows(np.concatenate(parts), predictions.dtype)
 
     @cached_property
     def noise_variance_(self) -> Any:
@@ -159,15 +202,31 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
             raise AttributeError(f"noise_variance_: {error}") from error
 
     @cached_property
-    def _posterior(self) -> Posterior:
+    def _posterior(self) -> Any:
         """What standard deviations follow from; computed when one is first asked for."""
-        statistics = self._statistics("the standard deviation of predictions")
-        if not self.alpha_ > 0.0:
+        solution = self._solved()
+        if not solution.alpha > 0.0:
             raise InputError(
                 "the standard deviation of predictions needs alpha above 0, got 0: without a "
                 "penalty there is no prior."
             )
-        return Posterior.of(statistics, self.alpha_, fit_intercept=self._solved().fit_intercept)
+        if "X_fit_" in vars(self) and "row_sketch_" not in vars(self):
+            rows = TrainingRows(self.X_fit_, np.empty(0), self._fit_weights)
+            return ExactPosterior.of(rows, self.kernel_, solution, self.seed_)
+        statistics = self._statistics("the standard deviation of predictions")
+        return Posterior.of(statistics, solution.alpha, fit_intercept=solution.fit_intercept)
+
+    @property
+    def _stretch(self) -> Any:
+        """What standard deviations are multiplied by such that intervals cover rows left out."""
+        left_out = vars(self).get("_left_out")
+        noise = np.atleast_1d(self._posterior.noise_variance)
+        if left_out is None or len(left_out.slacks) < _FEWEST_LEFT_OUT or not (noise > 0.0).all():
+            return 1.0
+        errors = np.abs(left_out.predictions - left_out.targets)
+        ratios = errors * np.sqrt(left_out.slacks * left_out.weights)[:, np.newaxis]
+        covered = np.quantile(ratios / np.sqrt(noise), _COVERED, axis=0) / _NORMAL_QUANTILE
+        return covered if self._posterior.noise_variance.ndim else float(covered[0])
 
     def _missing(self, X: Rows, Z: Float64) -> Vector | float:
         """Return what the features of every row lack of k(x, x)."""
@@ -207,12 +266,7 @@ class Posterior:
         spectrum = GramSpectrum.of(gram)
         residuals = squares - spectrum.explained(alpha) @ (spectrum.vectors.T @ cross) ** 2
         freedom = statistics.count - spectrum.effective_dimension(alpha) - float(fit_intercept)
-        if freedom <= _SMALLEST_FREEDOM * statistics.count:
-            raise InputError(
-                f"the noise is estimated by residuals, for which {statistics.count} rows leave "
-                f"{max(freedom, 0.0):.3g} degrees of freedom; necessary is more than rounding "
-                "errors: give more rows, or use a larger alpha."
-            )
+        check_freedom(float(freedom), statistics.count)
         noise = np.maximum(residuals, 0.0) / freedom
         mean = statistics.feature_mean if fit_intercept else np.zeros_like(spectrum.values)
         constant = 1.0 / statistics.weight if fit_intercept else 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from powersketch.arrays import Float64, Real, Vector
 from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress, interruptible, thread_count
 from powersketch.kernel_ridge.dual import DualSystem
-from powersketch.kernel_ridge.features import feature_blocks
+from powersketch.kernel_ridge.features import Features, feature_blocks
 from powersketch.kernel_ridge.statistics import RidgeSolution
 from powersketch.linalg import CholeskyFactor, conjugate_gradients, dominant_rows_message
 from powersketch.random_streams import RandomStreams
@@ -50,7 +49,7 @@ class RowSketchReport:
 
 
 def row_sketch_solution(
-    system: DualSystem, feature_map: Any, *, fit_intercept: bool, eps: float, verbose: int
+    system: DualSystem, features: Features, *, fit_intercept: bool, eps: float, verbose: int
 ) -> tuple[RidgeSolution, RowSketchReport]:
     """Return coefficients and intercept, and how near to the best ones they are."""
     rows = system.rows
@@ -62,7 +61,7 @@ def row_sketch_solution(
     right = (targets - intercept).reshape(rows.count, -1)
     # With rows scaled by the roots of their weights, the problem is one without weights.
     roots = np.ones(rows.count) if rows.weights is None else np.sqrt(rows.weights)
-    columns = _feature_columns(feature_map, system, roots, verbose)
+    columns = _feature_columns(features, system, roots, verbose)
     dimension = statistical_dimension(columns.T, alpha=system.alpha, random_state=system.seed).high
     count = min(sketched_rows(dimension, eps), rows.count)
     scaled = np.ascontiguousarray((right * roots[:, np.newaxis]).T)
@@ -104,12 +103,12 @@ def _sketched_solution(system: DualSystem, columns: Real, right: Float64, count:
     return _transposed_product(sketch, solution, threads)
 
 
-def _feature_columns(feature_map: Any, system: DualSystem, roots: Vector, verbose: int) -> Real:
+def _feature_columns(features: Features, system: DualSystem, roots: Vector, verbose: int) -> Real:
     """Return Zᵀ, a row for every feature, as S works along the rows of an array."""
     rows = system.rows
     progress = Progress("row sketch", rows.count, verbose)
     columns, start = np.empty((0, rows.count)), 0
-    for Z, _, _ in feature_blocks(feature_map, rows, progress=progress):
+    for Z, _, _ in feature_blocks(features, rows, progress=progress):
         if not start:
             columns = np.empty((Z.shape[1], rows.count), Z.dtype)
         part = slice(start, start + Z.shape[0])

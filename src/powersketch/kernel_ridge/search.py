@@ -1,15 +1,48 @@
-"""The choice of columns, kernel, gamma and linear part, one after the other, on a pilot."""
+"""The choice of columns, kernel, gamma, linear part and metric, one after the other, on a pilot."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from powersketch.arrays import is_sparse
-from powersketch.kernel_ridge.columns import SCALINGS, normalised, prepared_columns
-from powersketch.kernel_ridge.pilot import Pilot, Trial, View, least_error
-from powersketch.kernels import ArcCosine, Gaussian, Kernel, Linear, NeuralTangent, Polynomial
+from powersketch.exceptions import warn_user
+from powersketch.execution import blas_thread_count, blas_threads
+from powersketch.kernel_ridge.columns import (
+    SCALINGS,
+    Columns,
+    given_columns,
+    median_squared_distance,
+    normalised,
+    plain_columns,
+    prepared_columns,
+)
+from powersketch.kernel_ridge.metric import (
+    FORMS,
+    MOST_DIAGONAL_COLUMNS,
+    MOST_FULL_COLUMNS,
+    learned_metric,
+)
+from powersketch.kernel_ridge.pilot import (
+    Pilot,
+    Trial,
+    View,
+    describe_kernel,
+    least_error,
+    standard_error,
+)
+from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernels import (
+    ArcCosine,
+    Gaussian,
+    Kernel,
+    Linear,
+    NeuralTangent,
+    Polynomial,
+    WithLinear,
+)
 from powersketch.random_streams import RandomStreams
 
 # In units of one over the median squared distance of two rows.
@@ -18,19 +51,174 @@ _LINEAR_WEIGHTS = (0.1, 1.0)
 _DEGREES = (2, 3, 4)
 _DEPTHS = (1, 3)
 _STARTS = 2
+_FEW_ROWS = 512  # for which one start has to do
+# With fewer rows nothing can be told from chance.
+_FEWEST_ROWS = 10
+# A line is taken where its error is within this many standard errors of the least one.
+_STANDARD_ERRORS = 0.5
+_SCALING_TEXTS = {
+    "scaled": "columns of equal spread",
+    "as-is": "columns as they are",
+    "indicators": "columns of equal spread, with indicators for those of few whole numbers",
+}
+# With half of the landmarks, errors that are larger by this share promise more of larger maps.
+_STILL_FALLING = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Wishes:
+    """What a user has said of the model beside its kernel; "auto" leaves it to the search."""
+
+    metric: str | None
+    linear: bool | str
+    scaling: str | None
+    clip: Any
+    fit_intercept: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Columns, kernel and the weight of a linear part, with the reasons for them."""
+
+    columns: Columns | None
+    kernel: Kernel
+    linear: float = 0.0
+    trials: tuple[Trial, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def whole_kernel(self) -> Kernel:
+        """The kernel, with the linear part."""
+        return WithLinear(self.kernel, self.linear) if self.linear else self.kernel
+
+    def prepared(self, rows: TrainingRows) -> TrainingRows:
+        """Return the rows as the kernel sees them."""
+        return rows if self.columns is None else replace(rows, X=self.columns.transform(rows.X))
+
+
+def found_model(
+    rows: TrainingRows, kernel: Kernel | None, wishes: Wishes, streams: RandomStreams
+) -> Model:
+    """Return the model to fit: what was asked for, and the best of what was left open.
+
+    With a kernel that has numbers for all parameters, "auto" adds nothing to what was given.
+    """
+    if kernel is None:
+        return _on_single_threads(lambda threads: _chosen_model(rows, wishes, streams, threads))
+    columns = given_columns(rows.X, wishes.scaling, wishes.clip)
+    prepared = Model(columns, kernel).prepared(rows)
+    searched = getattr(kernel, "gamma", None) == "auto"
+    if not searched:
+        kernel = kernel.resolve(prepared.repeated_by_weight())
+    metric, linear = wishes.metric in FORMS, wishes.linear is True
+    if not (searched or metric or linear):
+        return Model(columns, kernel)
+    base, given = columns or plain_columns(rows.X), kernel
+
+    def completed(threads: int) -> Model:
+        search = Search(rows, wishes, streams, threads)
+        search.try_given(base, given)
+        if linear and not isinstance(given, Linear):
+            search.trials = search.linear_parts()
+        return _with_metric(search, search.best(), wishes, streams)
+
+    return _on_single_threads(completed)
+
+
+def _on_single_threads(search: Callable[[int], Model]) -> Model:
+    """Search with as many threads as BLAS has, each of which calls BLAS by itself.
+
+    Matrices of a pilot are too small for the threads of BLAS, whose number might change bits.
+    """
+    threads = blas_thread_count()
+    with blas_threads(1):
+        return search(threads)
+
+
+def _chosen_model(
+    rows: TrainingRows, wishes: Wishes, streams: RandomStreams, threads: int
+) -> Model:
+    """Choose everything that the user has left open."""
+    if rows.count < _FEWEST_ROWS:
+        return _default_model(rows, wishes, streams)
+    search = Search(rows, wishes, streams, threads)
+    search.try_columns(wishes.scaling or "as-is")
+    search.try_kernels()
+    search.refine_gamma()
+    if wishes.linear is True:
+        search.trials = search.linear_parts()
+    elif wishes.linear == "auto":
+        search.trials += search.linear_parts()
+    return _with_metric(search, search.simplest_of_the_best(), wishes, streams)
+
+
+def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStreams) -> Model:
+    """Learn a metric if that is wanted and possible, and give the reasons for the model."""
+    pilot = search.pilot
+    reasons: tuple[str, ...] = search.reasons(best)
+    width = int(pilot.rows.X.shape[1])
+    forms: tuple[str, ...] = FORMS if wishes.metric == "auto" else (str(wishes.metric),)
+    if wishes.metric == "auto" and width > MOST_FULL_COLUMNS:
+        forms = ("diagonal",) if width <= MOST_DIAGONAL_COLUMNS else ()
+    starts = search.starts() if wishes.metric == "auto" else [best]
+    if wishes.metric is not None and forms and starts:
+        learned = learned_metric(
+            pilot, best, starts, forms, streams, always=wishes.metric != "auto"
+        )
+        best, reasons = learned.trial, (*reasons, learned.reason)
+    linear = 0.0 if isinstance(best.kernel, Linear) else best.linear
+    return Model(best.columns, best.kernel, linear, tuple(search.trials), reasons)
+
+
+def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -> Model:
+    """Return what is taken where rows are too few for a choice."""
+    warn_user(
+        f"{rows.count} rows are too few to choose a kernel: a Gaussian one of the median distance "
+        "is used. Give more rows, or a kernel."
+    )
+    scaling = wishes.scaling if wishes.scaling in SCALINGS else "as-is"
+    columns = prepared_columns(rows.X, str(scaling), wishes.clip) or plain_columns(rows.X)
+    columns = normalised(columns, rows.X, streams)
+    reason = f"{rows.count} rows are too few for a pilot."
+    return Model(columns, Gaussian(1.0), 0.0, (), (reason,))
 
 
 class Search:
     """Tries one choice after the other on a pilot, and keeps what was better."""
 
-    def __init__(self, pilot: Pilot, streams: RandomStreams, clip: Any) -> None:
-        self.pilot, self.streams, self.clip = pilot, streams, clip
+    def __init__(
+        self, rows: TrainingRows, wishes: Wishes, streams: RandomStreams, threads: int
+    ) -> None:
+        self.pilot = Pilot.of(
+            rows, fit_intercept=wishes.fit_intercept, streams=streams, threads=threads
+        )
+        self.streams, self.clip = streams, wishes.clip
         self.trials: list[Trial] = []
         self._views: list[View] = []
 
     def best(self) -> Trial:
         """Return the trial of the least leave-one-out error so far."""
         return least_error(self.trials)
+
+    def simplest_of_the_best(self) -> Trial:
+        """Return the best trial, or the best line where the difference may well be chance."""
+        best, lines = self.best(), self._lines()
+        if lines:
+            noise = standard_error(lines[0].squares, best.squares)
+            if lines[0].error - best.error <= _STANDARD_ERRORS * noise:
+                return lines[0]
+        return best
+
+    def try_given(self, columns: Columns, kernel: Kernel) -> None:
+        """Try a kernel, with several gammas if its gamma is to be chosen."""
+        view = self.pilot.view(columns)
+        self._views.append(view)
+        if getattr(kernel, "gamma", None) != "auto":
+            self._try(view, [kernel])
+            return
+        unit = 1.0 / median_squared_distance(view.landmarks)
+        self._try(view, [with_gamma(kernel, unit * ratio) for ratio in _GAMMAS])
+        self.refine_gamma()
 
     def try_columns(self, scaling: str) -> None:
         """Try Gaussian kernels of a few gammas, and lines, on columns prepared in several ways."""
@@ -58,34 +246,75 @@ class Search:
         """Try gammas between those of the grid, and beyond its ends."""
         for ratio in (2.0, math.sqrt(2.0)):
             best = self.best()
-            if isinstance(best.kernel, Gaussian):
-                gamma, view = best.kernel.gamma, self._view_of(best)
-                self._try(view, [Gaussian(gamma / ratio), Gaussian(gamma * ratio)], best.linear)
+            gamma = getattr(best.kernel, "gamma", None)
+            if gamma is not None and not isinstance(best.kernel, Polynomial | Linear):
+                kernels = [with_gamma(best.kernel, gamma * step) for step in (1 / ratio, ratio)]
+                self._try(self._view_of(best), kernels, best.linear)
 
-    def try_linear_part(self) -> None:
-        """Try the columns beside the features of the best kernel, with more and more weight."""
-        best = self.best()
-        if isinstance(best.kernel, Linear):
-            best = least_error(t for t in self.trials if not isinstance(t.kernel, Linear))
-        view = self._view_of(best)
+    def linear_parts(self) -> list[Trial]:
+        """Return the best kernel with the columns beside its features, with more and more weight.
+
+        The last of the trials is worse than the one before it, or has the largest weight.
+        """
+        found = [least_error(t for t in self.trials if not isinstance(t.kernel, Linear))]
+        view = self._view_of(found[0])
         for weight in _LINEAR_WEIGHTS:
-            self._try(view, [best.kernel], weight)
-            if self.trials[-1].error >= best.error:
-                return
-            best = self.trials[-1]
+            found.append(self.pilot.trial(view, found[0].kernel, weight))
+            if found[-1].error >= found[-2].error:
+                break
+        return found[1:]
 
-    def line(self) -> Trial:
-        """Return the best of the models that are linear in the columns."""
-        return least_error(t for t in self.trials if isinstance(t.kernel, Linear))
+    def reasons(self, best: Trial) -> tuple[str, ...]:
+        """Say what was tried, what a line would have got, and whether more landmarks would help."""
+        count, rows = len(self.trials), self.pilot.rows.count
+        assert best.columns is not None
+        chosen = f"{best.describe()} on {_SCALING_TEXTS[best.columns.scaling]}"
+        tried = (
+            f"{count} models were tried on {rows} rows: the leave-one-out error relative to the "
+            f"variance is {best.error:.4f} with a {chosen}"
+        )
+        others = [t for t in self.trials if type(t.kernel) is not type(best.kernel)]
+        kinds = {type(t.kernel) for t in others}
+        by_kind = [least_error(t for t in others if type(t.kernel) is kind) for kind in kinds]
+        figures = ", ".join(
+            f"{trial.error:.4f} with a {describe_kernel(trial.kernel)}"
+            for trial in sorted(by_kind, key=lambda trial: trial.error)
+        )
+        return (f"{tried}{f', {figures}' if figures else ''}.", *self._size_advice(best))
+
+    def _size_advice(self, best: Trial) -> tuple[str, ...]:
+        """Say how the error of the pilot depends on the number of landmarks."""
+        if isinstance(best.kernel, Linear) or len(self.pilot.landmarks) >= self.pilot.rows.count:
+            return ()
+        smaller = replace(self.pilot, landmarks=self.pilot.landmarks[::2]).again(best)
+        sizes = f"{len(self.pilot.landmarks)} landmarks instead of {smaller.landmarks.shape[0]}"
+        errors = f"{best.error:.4f} instead of {smaller.error:.4f}"
+        falls = smaller.error > (1.0 + _STILL_FALLING) * best.error
+        advice = "more features would still help" if falls else "more features would hardly help"
+        return (f"On the pilot {sizes} give {errors}: {advice}.",)
+
+    def _lines(self) -> list[Trial]:
+        """Return the models that are linear in the columns, the best first."""
+        lines = [trial for trial in self.trials if isinstance(trial.kernel, Linear)]
+        return sorted(lines, key=lambda trial: trial.error)
 
     def starts(self) -> list[Trial]:
-        """Return where to learn a metric from: the best Gaussian kernel on the two best columns."""
-        gaussian = [t for t in self.trials if isinstance(t.kernel, Gaussian)]
-        by_columns = [least_error(t for t in gaussian if t.columns is view.columns) for view in self._views if any(t.columns is view.columns for t in gaussian)]
-        return sorted(by_columns, key=lambda trial: trial.error)[:_STARTS]
+        """Return where to learn a metric from: the best Gaussian kernel on the best columns."""
+        found = []
+        for view in self._views:
+            on_view = [t for t in self.trials if t.columns is view.columns]
+            gaussian = [t for t in on_view if isinstance(t.kernel, Gaussian)]
+            found += [least_error(gaussian)] if gaussian else []
+        starts = 1 if self.pilot.rows.count <= _FEW_ROWS else _STARTS
+        return sorted(found, key=lambda trial: trial.error)[:starts]
 
     def _try(self, view: View, kernels: Iterable[Kernel], linear: float = 0.0) -> None:
-        self.trials += [self.pilot.trial(view, kernel, linear) for kernel in kernels]
+        self.trials += self.pilot.trials(view, kernels, linear)
 
     def _view_of(self, trial: Trial) -> View:
         return next(view for view in self._views if view.columns is trial.columns)
+
+
+def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
+    """Return the kernel with another gamma."""
+    return type(kernel)(**(kernel.get_params(deep=False) | {"gamma": float(gamma)}))

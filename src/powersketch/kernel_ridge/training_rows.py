@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 
-from powersketch.arrays import Float64, Rows, Vector, slices
+from powersketch.arrays import Float64, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError, InputTypeError, OutlierWarning, warn_user
 from powersketch.feature_maps import DO_NOT_COUNT, absurd_distances, warn_of_far_rows
 from powersketch.kernels import Kernel
@@ -94,6 +95,43 @@ class TrainingRows:
         points = (np.arange(count) + 0.5) * (total / count)
         indices = np.minimum(np.searchsorted(np.cumsum(weights), points), weights.size - 1)
         return self.X[indices[~np.isin(indices, left_out)]]
+
+
+def joined_rows(parts: Sequence[TrainingRows]) -> TrainingRows:
+    """Return the rows of several blocks as one; only their numbers are lost."""
+    if len(parts) == 1:
+        return parts[0]
+    stack = sparse.vstack if is_sparse(parts[0].X) else np.concatenate
+    weights: Vector | None = None
+    if any(part.weights is not None for part in parts):
+        ones = (np.ones(part.count) if part.weights is None else part.weights for part in parts)
+        weights = np.concatenate(list(ones))
+    X: Rows = stack([part.X for part in parts])
+    X = X.tocsr() if is_sparse(X) else X
+    return TrainingRows(X, np.concatenate([part.targets for part in parts]), weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Reservoir:
+    """A sample of all rows of blocks that come one after the other, each as likely as any other.
+
+    Every row has a random number, and those of the smallest ones are kept.
+    """
+
+    streams: RandomStreams
+    rows: TrainingRows | None = None
+    numbers: Vector = field(default_factory=lambda: np.empty(0))
+    blocks: int = 0
+
+    def with_block(self, block: TrainingRows, most: int) -> Reservoir:
+        """Return the sample of at most so many rows that has seen one more block."""
+        numbers = self.streams.uniforms(f"block {self.blocks}", block.count)
+        every = np.concatenate((self.numbers, numbers))
+        rows = joined_rows([block] if self.rows is None else [self.rows, block])
+        kept = np.sort(np.argsort(every, kind="stable")[:most])
+        if kept.size < every.size:
+            rows, every = rows[kept], every[kept]
+        return Reservoir(self.streams, rows, every, self.blocks + 1)
 
 
 def row_blocks(rows: int, features: int, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:

@@ -135,6 +135,11 @@ def resolved_gamma(gamma: Gamma, X: Rows) -> float:
     gamma = checked_gamma(gamma)
     if not isinstance(gamma, str):
         return float(gamma)
+    if gamma == "auto":
+        raise InputError(
+            "gamma='auto' is chosen by the errors of predictions, which only SketchedKernelRidge "
+            "and its classifier do: use 'scale' or 'median' here, or a number."
+        )
     if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

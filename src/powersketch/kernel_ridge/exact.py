@@ -1,0 +1,290 @@
+"""Exact kernel ridge regression whose alpha is chosen by leaving out one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from powersketch.arrays import Float64, Rows, Vector
+from powersketch.exceptions import InputError
+from powersketch.execution import check_fits_memory, interruptible
+from powersketch.kernel_ridge.dual import with_intercept
+from powersketch.kernel_ridge.path import LeftOut, default_alphas
+from powersketch.kernel_ridge.pilot import Pilot
+from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution
+from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernels import Kernel
+from powersketch.linalg import cholesky_in_place
+from powersketch.random_streams import RandomStreams
+
+# Up to this many rows an eigendecomposition gives all alphas; beyond, each takes a factorisation.
+_ROWS_TO_DECOMPOSE = 1536
+# Landmarks that find an alpha to begin with, the ratio of the steps from there, and their number.
+_LANDMARKS = 1024
+_RATIO = 4.0
+_MOST_STEPS = 5
+# Of the mean diagonal of the kernel matrix: no smaller alpha leaves a matrix to factor.
+_SMALLEST_ALPHA = 1e-12
+_SMALLEST_SLACK = 1e-12
+# Scores are means over at most this many rows, each of which takes as long as a few products.
+_LEFT_OUT_ROWS = 1024
+_SMALLEST_FREEDOM = 1e-10  # per row
+
+
+class Inverse(Protocol):
+    """Applies (K + alpha W⁻¹)⁻¹, and knows its diagonal at some rows."""
+
+    def solve(self, right: Float64) -> Float64:
+        """Return the product with some columns."""
+
+    def diagonal(self, rows: Any) -> Vector:
+        """Return the entries of the diagonal at some rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    alpha: float
+    score: float
+    coef: Float64
+    intercept: Vector
+    residuals: Float64
+    slacks: Vector
+
+
+def exact_path(
+    rows: TrainingRows,
+    kernel: Kernel,
+    alphas: Vector | None,
+    *,
+    fit_intercept: bool,
+    seed: int,
+    n_jobs: int | None,
+) -> tuple[RidgeSolution, LeftOut]:
+    """Return the dual solution of the least leave-one-out error, and what rows left out got."""
+    check_fits_memory(
+        f"the kernel matrix of {rows.count} rows and its factor",
+        2 * 8 * rows.count**2,
+        "use features='landmarks' or 'sketch', or give fewer rows",
+    )
+    matrix = kernel(rows.X, dtype=np.float64, n_jobs=n_jobs)
+    streams = RandomStreams(seed, "kernel-ridge/exact")
+    sample = streams.sample("left-out", rows.count, min(rows.count, _LEFT_OUT_ROWS))
+    tried: dict[float, _Tried] = {}
+
+    def score(alpha: float, inverse: Inverse) -> float:
+        tried[alpha] = _tried(alpha, inverse, rows, np.sort(sample), fit_intercept=fit_intercept)
+        return tried[alpha].score
+
+    if rows.count <= _ROWS_TO_DECOMPOSE:
+        decomposed = Decomposed.of(matrix, rows)
+        values = default_alphas(float(decomposed.spectrum.values.sum()))
+        for alpha in (values if alphas is None else alphas).tolist():
+            score(alpha, decomposed.with_alpha(alpha))
+    elif alphas is not None:
+        for alpha in alphas.tolist():
+            score(alpha, Factored.of(matrix, rows, alpha))
+    else:
+        least = _SMALLEST_ALPHA * float(matrix.diagonal().mean())
+        start = max(_first_alpha(rows, kernel, streams, fit_intercept=fit_intercept), least)
+        _descend(lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)), start, least)
+    return _best(list(tried.values()), rows, np.sort(sample), fit_intercept=fit_intercept)
+
+
+def _best(
+    tried: list[_Tried], rows: TrainingRows, sample: Any, *, fit_intercept: bool
+) -> tuple[RidgeSolution, LeftOut]:
+    tried.sort(key=lambda one: one.alpha)
+    best = min(tried, key=lambda one: one.score)
+    shape = rows.targets.shape
+    solution = RidgeSolution(
+        best.coef.reshape(shape),
+        best.intercept.reshape(shape[1:]),
+        best.alpha,
+        fit_intercept,
+        np.array([one.alpha for one in tried]),
+        np.array([one.score for one in tried]),
+    )
+    targets = rows.targets.reshape(rows.count, -1)[sample]
+    weights = np.ones(len(sample)) if rows.weights is None else rows.weights[sample]
+    return solution, LeftOut(targets - best.residuals, targets, best.slacks, weights)
+
+
+def _tried(
+    alpha: float, inverse: Inverse, rows: TrainingRows, sample: Any, *, fit_intercept: bool
+) -> _Tried:
+    """Solve, and leave out one row at a time.
+
+    A row has the residual c_i / B_ii if it is left out, where c are the coefficients and B is the
+    inverse matrix, without its part along ones if there is an intercept: an identity.
+    """
+    targets = rows.targets.reshape(rows.count, -1)
+    known = inverse.diagonal(sample)
+    if fit_intercept:
+        solved = inverse.solve(np.column_stack((targets, np.ones(rows.count))))
+        coef, intercept = with_intercept(solved)
+        ones = solved[:, -1]
+        known = known - ones[sample] ** 2 / ones.sum()
+    else:
+        coef, intercept = inverse.solve(targets), np.zeros(targets.shape[1])
+    weights = np.ones(len(sample)) if rows.weights is None else rows.weights[sample]
+    slacks = np.maximum(alpha * known / weights, _SMALLEST_SLACK)
+    residuals = alpha * coef[sample] / (weights * slacks)[:, np.newaxis]
+    score = float(weights @ np.mean(residuals**2, axis=1) / weights.sum())
+    return _Tried(alpha, score, coef, intercept, residuals, slacks)
+
+
+def _descend(score: Callable[[float], float], start: float, least: float) -> None:
+    """Try alphas from a start in the direction of smaller scores until they rise."""
+    here, below = score(start), score(max(start / _RATIO, least))
+    ratio, alpha = (1.0 / _RATIO, start / _RATIO) if below < here else (_RATIO, start)
+    last = min(here, below)
+    for _ in range(_MOST_STEPS):
+        alpha *= ratio
+        if alpha < least:
+            return
+        new = score(alpha)
+        if new >= last:
+            return
+        last = new
+
+
+def _first_alpha(
+    rows: TrainingRows, kernel: Kernel, streams: RandomStreams, *, fit_intercept: bool
+) -> float:
+    """Return the alpha that is best on landmarks: the same penalty of the same kernel."""
+    pilot = Pilot.with_landmarks(rows, _LANDMARKS, streams, fit_intercept=fit_intercept)
+    return pilot.trial(pilot.view(None), kernel).alpha
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposed:
+    """W^½ K W^½ by its eigenvectors, which serve all alphas."""
+
+    spectrum: GramSpectrum
+    roots: Vector
+    alpha: float = 0.0
+
+    @classmethod
+    def of(cls, matrix: Float64, rows: TrainingRows) -> Decomposed:
+        """Decompose the kernel matrix of some rows."""
+        roots = np.ones(rows.count) if rows.weights is None else np.sqrt(rows.weights)
+        return cls(GramSpectrum.of(matrix * roots * roots[:, np.newaxis]), roots)
+
+    def with_alpha(self, alpha: float) -> Decomposed:
+        """Return the inverse for another alpha."""
+        return Decomposed(self.spectrum, self.roots, alpha)
+
+    def solve(self, right: Float64) -> Float64:
+        """Return the product with some columns."""
+        scaled = self.roots[:, np.newaxis] * right
+        rotated = self.spectrum.vectors.T @ scaled
+        rotated *= (1.0 / (self.spectrum.values + self.alpha))[:, np.newaxis]
+        return np.asarray(self.roots[:, np.newaxis] * (self.spectrum.vectors @ rotated))
+
+    def diagonal(self, rows: Any) -> Vector:
+        """Return the entries of the diagonal at some rows."""
+        squares = self.spectrum.vectors[rows] ** 2
+        sums = squares @ (1.0 / (self.spectrum.values + self.alpha))
+        return np.asarray(self.roots[rows] ** 2 * sums)
+
+
+@dataclass(frozen=True, eq=False)
+class Factored:
+    """K + alpha W⁻¹ by its Cholesky factor."""
+
+    factor: Float64
+
+    @classmethod
+    def of(cls, matrix: Float64, rows: TrainingRows, alpha: float) -> Factored:
+        """Factor a copy of the matrix; say which alpha would do if this one is too small."""
+        factor = matrix.copy()
+        penalties = alpha if rows.weights is None else alpha / rows.weights
+        factor[np.diag_indices_from(factor)] += penalties
+        if not cholesky_in_place(factor):
+            raise InputError(
+                f"alpha={alpha:.3g} is too small for the kernel matrix of these rows, which is "
+                "singular to working precision: give larger alphas, or leave alphas at None."
+            )
+        return cls(factor)
+
+    def solve(self, right: Float64) -> Float64:
+        """Return the product with some columns."""
+        return interruptible(
+            lambda: linalg.cho_solve((self.factor.T, False), right, check_finite=False)
+        )
+
+    def diagonal(self, rows: Any) -> Vector:
+        """Return the entries of the diagonal at some rows."""
+        unit = np.zeros((self.factor.shape[0], len(rows)), order="F")
+        unit[rows, np.arange(len(rows))] = 1.0
+        half = self.half(unit)
+        return np.asarray(np.einsum("ij,ij->j", half, half))
+
+    def half(self, right: Float64) -> Float64:
+        """Return the product of the inverse of the factor and some columns."""
+        return interruptible(
+            lambda: linalg.solve_triangular(
+                self.factor.T, right, trans=1, lower=False, check_finite=False
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPosterior:
+    """The posterior of f and the intercept given all rows, with the exact kernel.
+
+    It is that of a Gaussian process with the prior covariance σ² / alpha · k and noise of variance
+    σ² / w_i, and a flat prior of the intercept.
+    """
+
+    kernel: Kernel
+    points: Rows
+    alpha: float
+    inverse: Factored
+    # A⁻¹ 1, or None without an intercept.
+    ones: Vector | None
+    noise_variance: Float64
+
+    @classmethod
+    def of(
+        cls, rows: TrainingRows, kernel: Kernel, solution: RidgeSolution, seed: int
+    ) -> ExactPosterior:
+        """Factor the system, and estimate the noise by the residuals."""
+        alpha, weights = solution.alpha, rows.weights
+        weights = np.ones(rows.count) if weights is None else weights
+        inverse = Factored.of(kernel(rows.X, dtype=np.float64), rows, alpha)
+        streams = RandomStreams(seed, "kernel-ridge/noise")
+        sample = streams.sample("rows", rows.count, min(rows.count, _LEFT_OUT_ROWS))
+        known, ones = inverse.diagonal(sample), None
+        if solution.fit_intercept:
+            ones = inverse.solve(np.ones(rows.count))
+            known = known - ones[sample] ** 2 / ones.sum()
+        freedom = rows.count * float(np.mean(alpha * known / weights[sample]))
+        check_freedom(freedom, rows.count)
+        residuals = (alpha / weights * solution.coef.T).T
+        squares = weights @ residuals**2
+        return cls(kernel, rows.X, alpha, inverse, ones, np.asarray(squares / freedom))
+
+    def variances(self, X: Rows) -> Float64:
+        """Return the variance of new observations of weight one, for every target."""
+        values = self.kernel(self.points, X, dtype=np.float64)
+        half = self.inverse.half(values)
+        unknown = self.kernel.diagonal(X) - np.einsum("ij,ij->j", half, half)
+        if self.ones is not None:
+            unknown = unknown + (1.0 - self.ones @ values) ** 2 / self.ones.sum()
+        factors = 1.0 + np.maximum(unknown, 0.0) / self.alpha
+        return np.asarray(np.multiply.outer(factors, self.noise_variance))
+
+
+def check_freedom(freedom: float, rows: int) -> None:
+    """Refuse to estimate noise where residuals are rounding errors."""
+    if freedom <= _SMALLEST_FREEDOM * rows:
+        raise InputError(
+            f"the noise is estimated by residuals, for which {rows} rows leave "
+            f"{max(freedom, 0.0):.3g} degrees of freedom; necessary is more than rounding errors: "
+            "give more rows, or use a larger alpha."
+        )

@@ -1,0 +1,262 @@
+"""The parameters of the ridge estimators: their checks, and what they ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+
+from powersketch.exceptions import InputError, InputTypeError
+from powersketch.execution import thread_count
+from powersketch.kernel_ridge.columns import SCALINGS, checked_clip
+from powersketch.kernel_ridge.features import has_sketch, map_of_kernel
+from powersketch.kernel_ridge.metric import FORMS
+from powersketch.kernel_ridge.path import checked_alphas
+from powersketch.kernel_ridge.search import Model, Wishes, found_model
+from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernels import Kernel, as_kernel
+from powersketch.parameters import (
+    checked_alpha,
+    checked_integer,
+    checked_positive,
+    checked_truth,
+    checked_verbose,
+    one_of,
+    refuse_unused,
+)
+from powersketch.random_streams import RandomStreams
+
+_DEFAULT_COMPONENTS = 256
+_KINDS = ("auto", "sketch", "landmarks", "exact", "row-sketch")
+NEED_ALL_ROWS = ("exact", "row-sketch")
+_CRITERIA = ("gcv", "loo")
+_SOLVERS = ("gram",)
+_METRICS = ("auto", *FORMS)
+_PARAMETERS_OF_MAP = (
+    "kernel",
+    "kernel_params",
+    "features",
+    "n_components",
+    "metric",
+    "linear",
+    "scaling",
+    "clip",
+    "random_state",
+)
+
+
+class RidgeSettings(BaseEstimator):
+    """The parameters that both estimators have: their checks, and the features they ask for."""
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "auto",
+        *,
+        kernel_params: dict[str, Any] | None = None,
+        features: Any = "auto",
+        n_components: int | None = None,
+        metric: str | None = "auto",
+        linear: bool | str = "auto",
+        scaling: str | None = "auto",
+        clip: float | str | None = "auto",
+        alpha: float | str = "loo",
+        alphas: ArrayLike | None = None,
+        solver: str = "gram",
+        fit_intercept: bool = True,
+        eps: float = 0.1,
+        tol: float = 1e-6,
+        time_budget: float | None = None,
+        memory_budget: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.features = features
+        self.n_components = n_components
+        self.metric = metric
+        self.linear = linear
+        self.scaling = scaling
+        self.clip = clip
+        self.alpha = alpha
+        self.alphas = alphas
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.eps = eps
+        self.tol = tol
+        self.time_budget = time_budget
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def _kind(self) -> str:
+        """The name of the features; "given" if they are a map."""
+        return self.features if isinstance(self.features, str) else "given"
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters, and those without effect, before any data is touched."""
+        kind, unused = self._kind, self._unused_options()
+        self._check_features()
+        self._check_columns()
+        self._check_penalty()
+        one_of("solver", self.solver, _SOLVERS)
+        checked_truth("fit_intercept", self.fit_intercept)
+        checked_positive("eps", self.eps)
+        checked_positive("tol", self.tol)
+        if self.n_components is not None:
+            checked_integer("n_components", self.n_components, 1)
+        for name in ("time_budget", "memory_budget"):
+            if getattr(self, name) is not None:
+                checked_positive(name, getattr(self, name))
+        checked_verbose(self.verbose)
+        refuse_unused(self, unused)
+        thread_count(self.n_jobs)
+        if kind == "given":
+            self._copied_map()
+
+    def _check_penalty(self) -> None:
+        kind = self._kind
+        checked_alphas(self.alphas)
+        if not isinstance(self.alpha, str):
+            checked_alpha(self.alpha)
+        elif kind == "row-sketch" or (kind == "exact" and self.alpha == "gcv"):
+            raise InputError(
+                f"alpha={self.alpha!r} cannot be used with features={self.features!r}: give a "
+                "number for alpha, or use features='sketch'."
+            )
+        else:
+            one_of("alpha", self.alpha, _CRITERIA)
+        if kind == "row-sketch":
+            checked_positive("alpha", self.alpha, remedy="a row sketch needs a penalty")
+
+    def _check_columns(self) -> None:
+        """Refuse unknown ways to prepare columns."""
+        if self.metric is not None:
+            one_of("metric", self.metric, _METRICS)
+        if self.scaling is not None:
+            one_of("scaling", self.scaling, ("auto", *SCALINGS))
+        if self.linear != "auto":
+            checked_truth("linear", self.linear)
+        checked_clip(self.clip)
+
+    def _unused_options(self) -> dict[str, str]:
+        """Return what has no effect on this fit, and why; a careful user would expect one."""
+        kind, here = self._kind, f"with features={self.features!r}"
+        unused = {}
+        if not isinstance(self.alpha, str):
+            unused["alphas"] = f"beside alpha={self.alpha!r}, which is not to be chosen"
+        if kind != "row-sketch":
+            unused["eps"] = here
+        if kind != "exact" or isinstance(self.alpha, str):
+            unused["tol"] = here if kind != "exact" else f"beside alpha={self.alpha!r}"
+        if kind == "exact":
+            unused["n_components"] = f"{here}, which needs no feature map"
+        if kind == "given":
+            unused |= dict.fromkeys(("kernel", "kernel_params"), f"{here}, which has its own")
+            why = f"{here}: put what prepares columns before it in a pipeline"
+            unused |= dict.fromkeys(("metric", "linear", "scaling", "clip"), why)
+        elif isinstance(self.kernel, str) and self.kernel == "auto":
+            unused["kernel_params"] = "with kernel='auto', which chooses them"
+        if kind in NEED_ALL_ROWS:
+            unused["time_budget"] = here
+        elif kind != "auto":
+            why = f"{here}: only 'auto' keeps to budgets"
+            unused |= dict.fromkeys(("time_budget", "memory_budget"), why)
+        elif self.n_components is not None:
+            why = f"beside n_components={self.n_components}, which is the size"
+            unused |= dict.fromkeys(("time_budget", "memory_budget"), why)
+        return unused
+
+    def _check_partial(self) -> None:
+        """Refuse what needs all rows at once."""
+        if self._kind in NEED_ALL_ROWS:
+            raise InputError(
+                f"partial_fit cannot be used with features={self.features!r}, which needs all rows "
+                "at once: use 'sketch', 'landmarks', 'auto' or a feature map."
+            )
+
+    def _check_features(self) -> None:
+        """Refuse what is no kernel and no features, or features that the kernel does not have."""
+        if isinstance(self.features, str):
+            one_of("features", self.features, _KINDS)
+        elif isinstance(self.features, type) or not hasattr(self.features, "transform"):
+            raise InputTypeError(
+                f"features={self.features!r} is a {type(self.features).__name__}; allowed are "
+                f"{', '.join(map(repr, _KINDS))}, a feature map and any transformer: pass an "
+                "instance, not a class, and a kernel as kernel."
+            )
+        if hasattr(self.kernel, "transform"):
+            raise InputTypeError(f"kernel={self.kernel!r} is a feature map: pass it as features.")
+        if self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
+            raise InputTypeError(
+                f"kernel_params={self.kernel_params!r} is a {type(self.kernel_params).__name__}; "
+                "allowed is a dict from names of parameters to values, or None."
+            )
+        kind, kernel = self._kind, self._given_kernel()
+        if kind in ("sketch", "row-sketch") and kernel is not None and not has_sketch(kernel):
+            raise InputTypeError(
+                f"features={self.features!r} needs a sketch of the kernel, and there is none of "
+                f"{kernel!r}: use features='landmarks', 'exact' or 'auto'."
+            )
+
+    def _given_kernel(self) -> Kernel | None:
+        """Return the kernel that was asked for; None if it is to be chosen."""
+        if isinstance(self.kernel, str) and self.kernel == "auto":
+            return None
+        if not self.kernel_params:
+            return as_kernel(self.kernel)
+        try:
+            return as_kernel(self.kernel, None, **self.kernel_params)
+        except (InputError, TypeError) as error:
+            kind = InputTypeError if isinstance(error, TypeError) else InputError
+            raise kind(f"kernel_params={self.kernel_params!r}: {error}") from error
+
+    def _model(self, rows: TrainingRows, seed: int) -> Model:
+        """Return the columns, kernel and linear part of the fit, chosen or as they were given."""
+        kernel, streams = self._given_kernel(), RandomStreams(seed, "kernel-ridge/search")
+        wishes = Wishes(self.metric, self.linear, self.scaling, self.clip, self.fit_intercept)
+        return found_model(rows, kernel, wishes, streams)
+
+    def _unfitted_map(self, kernel: Kernel, rows: TrainingRows, seed: int) -> Any:
+        """Return the map of a kernel that was asked for by its name."""
+        name, size = "sketch", self.n_components or _DEFAULT_COMPONENTS
+        if self._kind == "landmarks":
+            name, size = "leverage", self.n_components or min(_DEFAULT_COMPONENTS, rows.count)
+        return map_of_kernel(name, kernel, size, seed=seed, n_jobs=self.n_jobs)
+
+    def _copied_map(self, seed: int | None = None) -> Any:
+        """Return an unfitted copy of the map that was given, with this size and seed.
+
+        A seed or number of jobs that was set keeps its value, also in a pipeline.
+        """
+        feature_map = clone(self.features)
+        shared = {"random_state": seed, "n_jobs": self.n_jobs}
+        for name, value in feature_map.get_params(deep=True).items():
+            other = shared.get(name.rpartition("__")[2])
+            if value is None and other is not None:
+                feature_map.set_params(**{name: other})
+        if self.n_components is None:
+            return feature_map
+        if "n_components" not in feature_map.get_params(deep=False):
+            raise InputError(
+                f"n_components={self.n_components} cannot be set: {type(feature_map).__name__} has "
+                "no such parameter: leave n_components at None."
+            )
+        return feature_map.set_params(n_components=self.n_components)
+
+    def _settings_of_map(self) -> dict[str, str]:
+        """Return everything that the fitted map depends on, as text without addresses."""
+        values = {
+            name: type(value) if hasattr(value, "get_params") else value
+            for name, value in self.get_params(deep=True).items()
+            if name.partition("__")[0] in _PARAMETERS_OF_MAP
+        }
+        address = re.compile(" at 0x[0-9a-f]+", re.IGNORECASE)
+        return {name: address.sub("", repr(value)) for name, value in values.items()}
