@@ -8,8 +8,7 @@ from powersketch.feature_maps.base import FeatureMap, checked_size, kernel_param
 from powersketch.feature_maps.dot_product import DotProductSketch
 from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
-from powersketch.feature_maps.polynomial import PolynomialSketch
-from powersketch.feature_maps.rows import (
+from powersketch.feature_maps.pilot import (
     DO_NOT_COUNT,
     absurd_distances,
     absurd_rows,
@@ -19,6 +18,7 @@ from powersketch.feature_maps.rows import (
     warn_of_far_rows,
     without_rows,
 )
+from powersketch.feature_maps.polynomial import PolynomialSketch
 from powersketch.kernels import Kernel
 
 __all__ = [

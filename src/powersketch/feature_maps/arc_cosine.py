@@ -10,11 +10,11 @@ from powersketch.arrays import Rows
 from powersketch.docstrings import documented
 from powersketch.feature_maps.dot_product import SeriesFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import PowerSum
 from powersketch.feature_maps.maps import RowMap, SketchOptions
 from powersketch.feature_maps.maps.composed import ComposedMap, ScaleFreeMap, SizedMap
 from powersketch.feature_maps.maps.random_features import RandomActivations
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, Kernel
 from powersketch.random_streams import RandomStreams
 

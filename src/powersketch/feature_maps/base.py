@@ -16,8 +16,7 @@ from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.maps import RowMap, SketchOptions, write_batches
 from powersketch.feature_maps.maps.composed import ROWS_PER_DIRECTION, CompressedMap
-from powersketch.feature_maps.pilot import PILOT_ROWS, Pilot, check_range
-from powersketch.feature_maps.rows import absurd_rows, without_rows
+from powersketch.feature_maps.pilot import PILOT_ROWS, Pilot, absurd_rows, check_range, without_rows
 from powersketch.kernels import Kernel
 from powersketch.parameters import (
     checked_fraction,

@@ -18,7 +18,6 @@ from powersketch.feature_maps.expansions.finite_series import (
     FiniteSeries,
     finite_series_of,
 )
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import (
     MeanSeriesExpansion,
     PowerSum,
@@ -28,11 +27,12 @@ from powersketch.feature_maps.maps import RowMap, SketchOptions
 from powersketch.feature_maps.maps.composed import rows_near_one
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import check_norms, largest_squared_norm
+from powersketch.feature_maps.rows import AugmentedRows, check_norms
 from powersketch.kernels import DotProduct, Kernel, resolved_gamma
 from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.parameters import checked_positive, one_of
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import squared_norms
 
 _EXPANSIONS = ("auto", "mean", "none")
 _SMALLEST_RADIUS = 2.0**-1000  # shorter rows are zero for every kernel
@@ -265,7 +265,7 @@ class DotProductSketch(SeriesFeatureMap):
         """Return gamma; where it is left open, one with which the rows have values."""
         if self.gamma is not None:
             return resolved_gamma(self.gamma, X)
-        radius = largest_squared_norm(X)
+        radius = float(squared_norms(X).max(initial=0.0))
         if callable(self.series) or not math.isfinite(radius):
             return 1.0
         series = DotProduct(self.series).power_series()
@@ -280,7 +280,7 @@ class DotProductSketch(SeriesFeatureMap):
 
     def _squared_radius(self, X: Rows, exact: DotProduct) -> float:
         """Return the largest squared norm of the rows, at most that of the disk if it is on it."""
-        radius = largest_squared_norm(X)
+        radius = float(squared_norms(X).max(initial=0.0))
         check_norms(X, np.array([radius]))
         if radius < _SMALLEST_RADIUS:
             return 1.0

@@ -19,8 +19,7 @@ from powersketch.feature_maps.expansions.gaussian import (
 from powersketch.feature_maps.maps import RowMap
 from powersketch.feature_maps.maps.random_features import FourierMap
 from powersketch.feature_maps.maps.stacked import StackedMap
-from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import capped, central_row
+from powersketch.feature_maps.pilot import Pilot, capped, central_row
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.parameters import checked_integer, one_of
 from powersketch.random_streams import RandomStreams

@@ -11,12 +11,12 @@ from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.arc_cosine import PLAIN_ROWS, NeuralFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import PowerSum
 from powersketch.feature_maps.maps import RowMap, SketchOptions
 from powersketch.feature_maps.maps.composed import LayeredMap, Network, SizedMap, TangentLayer
 from powersketch.feature_maps.maps.random_features import RandomActivations, RandomTangent
 from powersketch.feature_maps.pilot import Pilot
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, Kernel, NeuralTangent
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams

@@ -10,16 +10,12 @@ from powersketch.arrays import Rows
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.expansions.polynomial import (
-    AugmentedRows,
-    MeanDirection,
-    PolynomialExpansion,
-)
+from powersketch.feature_maps.expansions.polynomial import MeanDirection, PolynomialExpansion
 from powersketch.feature_maps.maps import RowMap
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.maps.whole_power import AdaptiveMap, DirectMap, ExactMap
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import central_row, check_power
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import Kernel, Polynomial
 from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomials_fit
@@ -188,27 +184,16 @@ class PolynomialSketch(FeatureMap):
         if self.expansion == "none" or (self.expansion == "auto" and not preserve_norms):
             return direct
         pilot = Pilot.of(X, streams)
-        check_power(pilot.rows, rows.squared_norms(pilot.rows, 1), degree)
-        expansion = self._expansion_around_mean(rows, pilot)
+        centre = MeanDirection.of_pilot(rows, degree, pilot)
+        expansion = None if centre is None else PolynomialExpansion.of_pilot(centre, degree, pilot)
+        if expansion is None and centre is not None and self.expansion == "mean":
+            raise InputError(
+                f"expansion='mean' is of no use for degree={degree}: the rows are too far from "
+                "their mean direction for powers of what is left. Use expansion='auto' or 'none'."
+            )
         if expansion is None or size < _SMALLEST_SPLIT:
             return direct
         split = StackedMap.draw(streams.child("split"), expansion, pilot, size, options)
         split = split.with_safe(direct if preserve_norms else None)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return pilot.best_map(maps, size, kernel)
-
-    def _expansion_around_mean(
-        self, rows: AugmentedRows, pilot: Pilot
-    ) -> PolynomialExpansion | None:
-        """Return the expansion; None where the mean is zero, or of no use at so high a degree."""
-        centre = MeanDirection.of_mean(rows, central_row(pilot.rows))
-        if centre is None:
-            return None
-        expansion = PolynomialExpansion.of_pilot(centre, int(self.degree), pilot.rows)
-        if expansion is None and self.expansion == "mean":
-            raise InputError(
-                f"expansion='mean' is of no use for degree={self.degree}: the rows are too far "
-                "from their mean direction for powers of what is left. Use expansion='auto' or "
-                "'none'."
-            )
-        return expansion

@@ -24,7 +24,6 @@ from powersketch.feature_maps.expansions.gaussian import (
     SinglePowerExpansion,
 )
 from powersketch.feature_maps.expansions.polynomial import (
-    AugmentedRows,
     MeanDirection,
     PolynomialExpansion,
 )
@@ -34,6 +33,7 @@ from powersketch.feature_maps.expansions.series import (
     SeriesExpansion,
     landmark_features,
 )
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import Gaussian, Polynomial
 from powersketch.kernels.series import NAMED_SERIES
 from tests.feature_maps.cases import digits, squared_lengths, uncentred, unit_rows

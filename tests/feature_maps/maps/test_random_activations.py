@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.feature_maps.maps.random_features import (
     RandomActivations,
     RandomTangent,

@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Rows, Vector
+from powersketch.feature_maps.rows import near_one_factors
 from powersketch.powers import Scaled, ShiftedRows
-
-# Rows are brought near norm one by a power of two, exactly; float32 limits how far that can go.
-_LARGEST_SHIFT = 120
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,14 +34,6 @@ class AffineRows:
         unit, exponents = near_one_factors(self.squared_norms)
         shift = None if self.shift is None else self.shift * unit
         return ShiftedRows(X, self.scale * unit, shift), exponents
-
-
-def near_one_factors(squared_norms: Vector) -> tuple[Vector, NDArray[np.int64]]:
-    """Return 2^−e that bring norms near one, and e."""
-    exponents = np.minimum(
-        np.maximum(np.frexp(squared_norms)[1] // 2, -_LARGEST_SHIFT), _LARGEST_SHIFT
-    )
-    return np.ldexp(1.0, -exponents), exponents.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from powersketch import routines
-from powersketch.arrays import Float64, Rows, Vector, is_sparse
+from powersketch.arrays import Float64, Rows, Vector
 from powersketch.feature_maps.expansions import (
     AffineRows,
     Expansion,
@@ -24,43 +23,14 @@ from powersketch.feature_maps.expansions import (
     Terms,
     scaled_column,
 )
-from powersketch.feature_maps.rows import check_power
+from powersketch.feature_maps.pilot import Pilot, central_row
+from powersketch.feature_maps.rows import AugmentedRows, check_power
 from powersketch.powers import Scaled, ascending_powers
 
 # At high degrees, only this many levels can have weight that is worth a feature.
 _MOST_LEVELS = 128
 _HIGHEST_LEVEL = 4096  # beyond it, weight is spread too thin for any of them
 _DEVIATIONS = 6.0  # from the mean of a binomial law to where next to nothing is left of it
-
-
-class AugmentedRows:
-    """Rows x̃ = (√gamma · x, √coef0), whose inner products are gamma ⟨x, y⟩ + coef0.
-
-    `extra_columns` is the number of coordinates that x̃ has beyond those of x.
-    """
-
-    def __init__(self, gamma: float, coef0: float) -> None:
-        self.gamma, self.coef0 = gamma, coef0
-        self.root_gamma, self.root_coef0 = math.sqrt(gamma), math.sqrt(coef0)
-        self.extra_columns = int(coef0 > 0)
-
-    def squared_norms(self, X: Rows, threads: int) -> Vector:
-        """Return ‖x̃‖² of every row."""
-        return self.gamma * routines.squared_norms(X, threads=threads) + self.coef0
-
-    def direction(self, columns: int) -> Vector | None:
-        """Return the unit vector of the last coordinate, along which √coef0 is a shift."""
-        return np.eye(1, columns + 1, columns)[0] if self.extra_columns else None
-
-    def of(self, X: Rows, factor: float = 1.0) -> Rows:
-        """Return factor · x̃ of every row in the dtype of X, sparse if the rows are."""
-        scaled = X * X.dtype.type(self.root_gamma * factor)
-        if not self.extra_columns:
-            return scaled
-        constant = np.full((X.shape[0], 1), self.root_coef0 * factor, dtype=X.dtype)
-        if is_sparse(X):
-            return sp.hstack([scaled, sp.csr_array(constant)], format="csr")
-        return np.hstack([scaled, constant])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,10 +49,12 @@ class MeanDirection:
 
     With a constant coordinate, the reflection that maps u to it turns x⊥ into the vector
     √gamma · x − shift · u of as many coordinates as x. Without one, x⊥ itself serves, shift = a.
+    With one, the squared length of `direction`, u without it, is below one.
     """
 
     rows: AugmentedRows
     direction: Vector
+    squared_length: float
     constant: float
 
     @classmethod
@@ -92,12 +64,15 @@ class MeanDirection:
         norm = math.sqrt(math.fsum(scaled * scaled) + rows.coef0)
         if norm == 0 or not math.isfinite(norm):
             return None
-        return cls(rows, scaled / norm, rows.root_coef0 / norm)
+        direction = scaled / norm
+        squared_length = math.fsum(direction * direction)
+        return cls(rows, direction, squared_length, rows.root_coef0 / norm)
 
-    @functools.cached_property
-    def _squared_length(self) -> float:
-        """‖direction‖², which is below one where there is a constant coordinate."""
-        return math.fsum(self.direction * self.direction)
+    @classmethod
+    def of_pilot(cls, rows: AugmentedRows, degree: int, pilot: Pilot) -> MeanDirection | None:
+        """Return that of the pilot's centre; refuse rows for which the kernel's power overflows."""
+        check_power(pilot.rows, rows.gamma * pilot.squared_norms + rows.coef0, degree)
+        return cls.of_mean(rows, central_row(pilot.rows))
 
     def geometry(self, X: Rows, threads: int) -> Geometry:
         """Measure every row."""
@@ -110,7 +85,7 @@ class MeanDirection:
             shift = (along + rows.root_coef0) / (1.0 + self.constant)
         # ‖√gamma · x − shift · u‖², which does not cancel where the constant is most of the row.
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused later on
-            across = scaled_squares + shift * (shift * self._squared_length - 2.0 * scaled_dots)
+            across = scaled_squares + shift * (shift * self.squared_length - 2.0 * scaled_dots)
         return Geometry(scaled_squares + rows.coef0, along, np.maximum(across, 0.0), shift)
 
 
@@ -127,7 +102,7 @@ class PolynomialExpansion(Expansion):
 
     @classmethod
     def of_pilot(
-        cls, centre: MeanDirection, degree: int, pilot: Rows
+        cls, centre: MeanDirection, degree: int, pilot: Pilot
     ) -> PolynomialExpansion | None:
         """Choose the levels that have weight in the pilot rows; None if all are too high.
 
@@ -135,8 +110,8 @@ class PolynomialExpansion(Expansion):
         """
         if degree <= _MOST_LEVELS:
             return cls(centre, degree, tuple(range(1, degree + 1)))
-        geometry = centre.geometry(pilot, 1)
-        check_power(pilot, geometry.squared_norms, degree)
+        geometry = centre.geometry(pilot.rows, 1)
+        check_power(pilot.rows, geometry.squared_norms, degree)
         present = geometry.squared_norms > 0
         if not present.any():
             return None

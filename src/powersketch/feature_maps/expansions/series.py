@@ -30,8 +30,9 @@ from powersketch.feature_maps.expansions import (
     Terms,
 )
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries, horner
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows, MeanDirection
-from powersketch.feature_maps.rows import central_row, check_norms, check_values
+from powersketch.feature_maps.expansions.polynomial import MeanDirection
+from powersketch.feature_maps.pilot import central_row
+from powersketch.feature_maps.rows import AugmentedRows, check_norms, check_values
 from powersketch.powers import Scaled, ascending_powers
 
 _HIGHEST_EXPANDED = 16

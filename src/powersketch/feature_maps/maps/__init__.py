@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Real, Rows, Vector, is_sparse
+from powersketch.arrays import Real, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
-from powersketch.feature_maps.rows import contiguous_batches
 from powersketch.powers import POWER_METHODS, PowerOptions, Powers, Slice
 from powersketch.random_streams import RandomStreams
 
@@ -21,6 +20,8 @@ from powersketch.random_streams import RandomStreams
 # all rows. Rows without a series are too long for the finite series that stands for the kernel.
 Strangeness: TypeAlias = NDArray[np.int8] | None
 ORDINARY, UNUSUAL, OUT_OF_RANGE, WITHOUT_SERIES = range(4)
+
+_BATCH_BYTES = 4 << 20
 
 
 class RowMap(Protocol):
@@ -39,6 +40,35 @@ def features_of(row_map: RowMap, X: Rows, size: int, threads: int = 1) -> Real:
     Z = np.empty((X.shape[0], size), dtype=X.dtype)
     row_map.write(X, Z, threads)
     return Z
+
+
+def batch_rows(X: Rows, size: int, threads: int) -> int:
+    """Return how many rows make a batch: a few MiB, whole groups of rows for every thread.
+
+    The larger of a row and its `size` outputs counts; a sparse row counts by its entries.
+    """
+    group = 32 * threads
+    width: int = X.nnz // max(X.shape[0], 1) if is_sparse(X) else X.shape[1]
+    rows: int = _BATCH_BYTES // (max(width, size, 1) * X.dtype.itemsize)
+    return max(rows // group, 1) * group
+
+
+def contiguous_batches(X: Rows, size: int = 1, threads: int = 1) -> Iterator[tuple[slice, Rows]]:
+    """Yield slices of the rows and the rows themselves, laid out as compiled routines need them.
+
+    Only the current batch is copied, and only if X is strided, Fortran-ordered or misaligned.
+    """
+    dense = isinstance(X, np.ndarray)
+    for part in slices(X.shape[0], batch_rows(X, size, threads)):
+        block = X[part]
+        yield part, np.require(block, requirements=["C", "A"]) if dense else block
+
+
+def dense_parts(X: Rows) -> Iterator[tuple[slice, Real]]:
+    """Yield slices of the rows and the rows themselves, dense: a few MiB, or one row, at a time."""
+    step = max(_BATCH_BYTES // (max(X.shape[1], 1) * X.dtype.itemsize), 1)
+    for part in slices(X.shape[0], step):
+        yield part, X[part].toarray() if is_sparse(X) else X[part]
 
 
 def write_batches(

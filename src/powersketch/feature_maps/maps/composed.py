@@ -22,9 +22,15 @@ import numpy as np
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, scaled_rows, slices
 from powersketch.execution import interruptible
-from powersketch.feature_maps.maps import ORDINARY, RowMap, Strangeness, features_of, write_batches
+from powersketch.feature_maps.maps import (
+    ORDINARY,
+    RowMap,
+    Strangeness,
+    batch_rows,
+    features_of,
+    write_batches,
+)
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import batch_rows, fair_shares
 from powersketch.powers import FormatCache, to_one
 from powersketch.sketches import TensorSRHT
 
@@ -70,7 +76,7 @@ class CompressedMap:
         features = np.empty((rows.shape[0], inner_size), dtype=rows.dtype)
         write_batches(inner, rows, features, threads)
         norms = np.sqrt(routines.squared_norms(features))
-        _, factors = fair_shares(norms, pilot.lengths)
+        _, factors = pilot.fair_shares(norms)
         return cls(inner, principal_directions(features * factors[:, None], size))
 
     @property

@@ -10,9 +10,8 @@ import numpy as np
 
 from powersketch.arrays import Real, Rows, is_sparse
 from powersketch.feature_maps.expansions.gaussian import CentredRows
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
-from powersketch.feature_maps.maps import features_of, random_direction
-from powersketch.feature_maps.rows import check_norms, check_values, dense_parts
+from powersketch.feature_maps.maps import dense_parts, features_of, random_direction
+from powersketch.feature_maps.rows import AugmentedRows, check_norms, check_values
 from powersketch.powers import Scaled
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, StructuredNormal, TensorSRHT

@@ -28,8 +28,7 @@ from powersketch.feature_maps.maps import (
     restore_vanished,
 )
 from powersketch.feature_maps.maps.sizes import StackedSizes, choose_sizes
-from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import column_sums, fair_shares
+from powersketch.feature_maps.pilot import Pilot, column_sums
 from powersketch.powers import (
     Monomials,
     Powers,
@@ -337,7 +336,7 @@ def _pilot_sizes(
     squares = [np.square(part) for part in shares]
     totals = np.add.reduce(np.concatenate([np.square(measured.constants), *squares]), axis=0)
     norms = measured.norms
-    fair, _ = fair_shares(norms, pilot.lengths)
+    fair, _ = pilot.fair_shares(norms)
     importance = fair / np.where(totals > _NOTHING, totals, 1.0)
     means = [[math.fsum(importance * row) / len(norms) for row in part] for part in squares]
     first = expansion.parts[0]

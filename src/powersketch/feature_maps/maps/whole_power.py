@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from powersketch import routines
 from powersketch.arrays import Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.execution import ordered_map
-from powersketch.feature_maps.expansions import near_one_factors
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.maps import SketchOptions, overflow_error, restore_vanished
-from powersketch.feature_maps.rows import check_power
+from powersketch.feature_maps.rows import AugmentedRows, near_one_factors
 from powersketch.powers import (
     Monomials,
     Powers,
@@ -70,8 +68,7 @@ class DirectMap:
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
         rows = self.rows
-        squared_norms = rows.squared_norms(X, threads)
-        check_power(X, squared_norms, self.degree)
+        squared_norms = rows.checked_norms(X, self.degree, threads)
         unit, exponents = near_one_factors(squared_norms)
         scales = self._block_scales(squared_norms, exponents)
         shift = rows.root_coef0 * unit if rows.extra_columns else None
@@ -108,8 +105,7 @@ class ExactMap:
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
         rows = self.rows
-        squared_norms = rows.squared_norms(X, threads)
-        check_power(X, squared_norms, self.degree)
+        squared_norms = rows.checked_norms(X, self.degree, threads)
         inverse = divide_or_zero(1.0, np.sqrt(squared_norms))
         unit = np.empty((X.shape[0], X.shape[1] + rows.extra_columns), dtype=out.dtype)
         dense = X.toarray() if is_sparse(X) else X
@@ -152,8 +148,7 @@ class AdaptiveMap:
         from powersketch.powers.adaptive import adaptive_tuples
 
         streams = streams.child("adaptive")
-        squared_norms = rows.squared_norms(pilot, 1)
-        check_power(pilot, squared_norms, degree)
+        squared_norms = rows.checked_norms(pilot, degree, 1)
         longest = _half_exponents(squared_norms.max(keepdims=True))
         augmented = rows.of(pilot.astype(np.float64), float(np.ldexp(1.0, -longest)[0]))
         scored = _scored_rows(augmented, degree, size, streams)
@@ -163,8 +158,7 @@ class AdaptiveMap:
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
-        squared_norms = self.rows.squared_norms(X, threads)
-        check_power(X, squared_norms, self.monomials.degree)
+        squared_norms = self.rows.checked_norms(X, self.monomials.degree, threads)
         coordinates, size = self.monomials.coordinates, self.monomials.size
         columns = X[:, coordinates[coordinates < self.columns]]
         step = min(max(_CACHED_ENTRIES // size, 8), _MOST_ROWS)
