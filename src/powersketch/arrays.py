@@ -27,15 +27,6 @@ is_sparse: Callable[[Rows], bool] = sp.issparse
 """Tells whether rows are a SciPy sparse matrix or array."""
 
 
-def padded_length(columns: int) -> int:
-    """Return the smallest power of two that is not below `columns`.
-
-    >>> padded_length(5), padded_length(8)
-    (8, 8)
-    """
-    return 1 << max(columns - 1, 0).bit_length()
-
-
 def divide_or_zero(numerator: float | Real, denominator: Vector) -> Vector:
     """Return numerator / denominator, and zero where the denominator is not above zero."""
     return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)

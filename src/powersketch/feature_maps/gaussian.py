@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from powersketch.arrays import Rows, Vector, padded_length
+from powersketch.arrays import Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.feature_maps.base import POWER_NAMES, FeatureMap
 from powersketch.feature_maps.expansions import Expansion
@@ -21,10 +21,9 @@ from powersketch.feature_maps.maps.random_features import FourierMap
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.pilot import Pilot, capped, central_row
 from powersketch.kernels import Gaussian, Kernel
-from powersketch.parameters import checked_integer, one_of
 from powersketch.random_streams import RandomStreams
+from powersketch.sketches import padded_length
 
-_METHODS = ("auto", "power", "single_power", "fourier")
 _TAIL = 1e-6
 _HIGHEST_DEGREE = 256  # beyond it, no stack of degrees is worth its time
 _SMALLEST_STACK = 3  # degree 0, and two features for all the rest
@@ -88,6 +87,10 @@ class GaussianSketch(FeatureMap):
 
     kernel_class: ClassVar[type[Kernel]] = Gaussian
     _stream_name: ClassVar[str] = "gaussian"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "method": ("auto", "power", "single_power", "fourier"),
+        "power_method": POWER_NAMES,
+    }
     _safe_option: ClassVar[str] = "method='fourier', which is the same everywhere"
 
     def __init__(
@@ -119,18 +122,6 @@ class GaussianSketch(FeatureMap):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("method", self.method, _METHODS)
-        one_of("power_method", self.power_method, POWER_NAMES)
-        if self.method == "fourier" and self.n_components != "auto":
-            checked_integer(
-                "n_components",
-                self.n_components,
-                _SMALLEST_FOURIER,
-                remedy="a cosine and a sine make a pair",
-            )
-
     def _unused_options(self) -> dict[str, str]:
         if self.method != "fourier":
             return super()._unused_options()
@@ -138,8 +129,10 @@ class GaussianSketch(FeatureMap):
         options = ("power_method", "base_sketch", "norm_preserving", "internal_components")
         return dict.fromkeys(options, why)
 
-    def _smallest_size(self) -> int:
-        return _SMALLEST_FOURIER if self.method == "fourier" else 1
+    def _smallest_size(self) -> tuple[int, str]:
+        if self.method != "fourier":
+            return super()._smallest_size()
+        return _SMALLEST_FOURIER, "a cosine and a sine make a pair"
 
     def _draw(
         self, kernel: Gaussian, X: Rows, seed: int, size: int
@@ -160,7 +153,9 @@ class GaussianSketch(FeatureMap):
         row_map = pilot.best_map(maps, size, kernel)
         method = row_map.name
         if isinstance(row_map, StackedMap) and self.norm_preserving and size >= _SMALLEST_FOURIER:
-            row_map = row_map.with_safe(FourierMap.draw(streams.child("fourier"), rows, size))
+            drawn = isinstance(maps[0], FourierMap)
+            safe = maps[0] if drawn else FourierMap.draw(streams.child("fourier"), rows, size)
+            row_map = row_map.with_safe(safe)
         return row_map, {"gamma_": kernel.gamma, "method_": method}
 
     def _candidates(self, squared_radius: float, size: int) -> list[str]:

@@ -17,11 +17,9 @@ from powersketch.feature_maps.maps.whole_power import AdaptiveMap, DirectMap, Ex
 from powersketch.feature_maps.pilot import Pilot
 from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import Kernel, Polynomial
-from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams
 
-_EXPANSIONS = ("auto", "mean", "none")
 _SMALLEST_SPLIT = 3  # degree 0, and two features for all the rest
 
 
@@ -96,6 +94,10 @@ class PolynomialSketch(FeatureMap):
 
     kernel_class: ClassVar[type[Kernel]] = Polynomial
     _stream_name: ClassVar[str] = "polynomial"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "method": (*POWER_METHODS, "adaptive"),
+        "expansion": ("auto", "mean", "none"),
+    }
     _powers_option: ClassVar[str] = "method"
 
     def __init__(
@@ -131,21 +133,12 @@ class PolynomialSketch(FeatureMap):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("method", self.method, (*POWER_METHODS, "adaptive"))
-        one_of("expansion", self.expansion, _EXPANSIONS)
-        if self.method == "adaptive" and self.expansion == "mean":
-            raise InputError(
-                "expansion='mean' is not for method='adaptive', which draws coordinates of the "
-                "rows as they are; use expansion='auto' or 'none', or another method."
-            )
-
     def _unused_options(self) -> dict[str, str]:
         if self.method != "adaptive":
             return super()._unused_options()
         why = "with method='adaptive', which takes monomials of the rows as they are"
-        return dict.fromkeys(("base_sketch", "internal_components"), why)
+        unused = "base_sketch", "internal_components", *["expansion"] * (self.expansion == "mean")
+        return dict.fromkeys(unused, why)
 
     def _is_exact(self, columns: int, size: int) -> bool:
         """Tell whether all monomials fit."""

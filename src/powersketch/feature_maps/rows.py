@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,7 @@ from sklearn.utils import assert_all_finite
 from powersketch import routines
 from powersketch.arrays import Rows, Vector, is_sparse
 from powersketch.exceptions import InputError
-from powersketch.powers import Scaled
+from powersketch.powers import Scaled, ShiftedRows
 
 # Rows are brought near norm one by a power of two, exactly; float32 limits how far that can go.
 _LARGEST_SHIFT = 120
@@ -52,6 +53,21 @@ class AugmentedRows:
         if is_sparse(X):
             return sp.hstack([scaled, sp.csr_array(constant)], format="csr")
         return np.hstack([scaled, constant])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AffineRows:
+    """u = scale · x + shift · direction for every row of a batch; no shift means no direction."""
+
+    scale: Vector
+    shift: Vector | None
+    squared_norms: Vector
+
+    def near_one(self, X: Rows) -> tuple[ShiftedRows, NDArray[np.int64]]:
+        """Return the rows u times 2^−e, their norms near one, and the exponents e."""
+        unit, exponents = near_one_factors(self.squared_norms)
+        shift = None if self.shift is None else self.shift * unit
+        return ShiftedRows(X, self.scale * unit, shift), exponents
 
 
 def near_one_factors(squared_norms: Vector) -> tuple[Vector, NDArray[np.int64]]:

@@ -184,9 +184,8 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self : LeverageNystroem
             The estimator, fitted.
         """
-        threads, given = self._threads(), X
         self._check_parameters()
-        kernel = as_kernel(self.kernel)
+        threads, given, kernel = self._threads(), X, as_kernel(self.kernel)
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
         streams = RandomStreams(seed, "leverage_nystroem")

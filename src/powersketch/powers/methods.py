@@ -51,12 +51,15 @@ class PowerOptions:
         Whether every power is rescaled to its exact norm.
     direction : ndarray or None
         What rows can be shifted along.
+    method : str
+        The name of the method.
     """
 
     internal: int
     base_sketch: str
     preserve_norms: bool
     direction: Vector | None = None
+    method: str = "power"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Float64, Rows, Vector
+from powersketch.arrays import Rows, Vector
 from powersketch.feature_maps.expansions import (
-    AffineRows,
+    Degrees,
     Expansion,
     Measured,
     Terms,
     scaled_column,
 )
-from powersketch.feature_maps.rows import check_norms
+from powersketch.feature_maps.rows import AffineRows, check_norms
 from powersketch.powers import Scaled, ascending_powers
 
 _ORDINARY_EXPONENT = 60
@@ -42,9 +41,10 @@ class CentredRows:
 
     def squared_norms(self, X: Rows, threads: int) -> Vector:
         """Return ‖u‖² of every row."""
+        squared_length = self._squared_length
         squares, dots = routines.row_moments(X, self.centre, threads=threads)
         check_norms(X, squares)
-        distances = squares - 2.0 * dots + self._squared_length
+        distances = squares - 2.0 * dots + squared_length
         lengths = self.factor * np.sqrt(np.maximum(distances, 0.0))
         check_norms(X, lengths)
         return lengths * lengths
@@ -85,7 +85,7 @@ class GaussianExpansion(Expansion):
         direction = self.rows.direction
         return (Terms(tuple(range(1, self.highest + 1)), direction, len(direction)),)
 
-    def measure(self, X: Rows, threads: int) -> Measured:
+    def measure(self, X: Rows, threads: int, degrees: Degrees | None = None) -> Measured:
         """Find the distances of the rows from the centre; every row has norm one.
 
         The amplitudes are e^(−‖u‖²/2) ‖u‖^l / √l!: their squares are the weights of Poisson's law.
@@ -93,16 +93,13 @@ class GaussianExpansion(Expansion):
         squared_norms = self.rows.squared_norms(X, threads)
         start = Scaled.exp(-0.5 * squared_norms)
         lengths = Scaled.of(np.sqrt(squared_norms))
-
-        def amplitudes(_: int, degrees: Sequence[int]) -> Float64:
-            inverse_roots = _inverse_factorial_roots(tuple(degrees))
-            return (start * ascending_powers(lengths, degrees) * inverse_roots).to_float()
-
+        chosen = tuple(range(1, self.highest + 1) if degrees is None else degrees[0])
+        powers = ascending_powers(lengths, chosen)
         return Measured(
             norms=np.ones(len(lengths)),
             constants=start.to_float()[None, :],
             rows=(self.rows.affine(squared_norms),),
-            amplitudes=amplitudes,
+            shares=((start * powers * _inverse_factorial_roots(chosen)).to_float(),),
         )
 
 
@@ -138,7 +135,7 @@ class SinglePowerExpansion(Expansion):
     def _factor(self) -> float:
         return self.rows.factor / math.sqrt(self.degree)
 
-    def measure(self, X: Rows, threads: int) -> Measured:
+    def measure(self, X: Rows, threads: int, degrees: Degrees | None = None) -> Measured:
         """Find the distances of the rows from the centre.
 
         All weight is in the one power; rows beyond its range lose some.
@@ -153,5 +150,5 @@ class SinglePowerExpansion(Expansion):
             norms=ones,
             constants=np.empty((0, len(kept))),
             rows=(AffineRows(self._factor * ones, ones, squared_norms / self.degree + 1.0),),
-            amplitudes=lambda _, degrees: np.broadcast_to(kept, (len(degrees), len(kept))),
+            shares=(np.broadcast_to(kept, (1 if degrees is None else len(degrees[0]), len(kept))),),
         )

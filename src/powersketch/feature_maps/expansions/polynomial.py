@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Float64, Rows, Vector
+from powersketch.arrays import Rows, Vector
 from powersketch.feature_maps.expansions import (
-    AffineRows,
+    Degrees,
     Expansion,
     Measured,
     Terms,
     scaled_column,
 )
 from powersketch.feature_maps.pilot import Pilot, central_row
-from powersketch.feature_maps.rows import AugmentedRows, check_power
+from powersketch.feature_maps.rows import AffineRows, AugmentedRows, check_power
 from powersketch.powers import Scaled, ascending_powers
 
 # At high degrees, only this many levels can have weight that is worth a feature.
@@ -133,30 +132,28 @@ class PolynomialExpansion(Expansion):
         direction = self.centre.direction
         return (Terms(self.levels, direction, len(direction)),)
 
-    def measure(self, X: Rows, threads: int) -> Measured:
+    def measure(self, X: Rows, threads: int, degrees: Degrees | None = None) -> Measured:
         """Find the parts of the rows along and across the mean.
 
         The amplitudes are √C(p, l) cos^(p−l) sin^l, with the sign of the cosine: their squares over
         all degrees l add up to one and say how a row's norm is shared.
         """
-        degree, geometry = self.degree, self.centre.geometry(X, threads)
+        degree, levels = self.degree, self.levels if degrees is None else tuple(degrees[0])
+        complements = [degree - level for level in reversed(levels)]
+        geometry = self.centre.geometry(X, threads)
         check_power(X, geometry.squared_norms, degree)
         lengths = np.sqrt(geometry.squared_norms)
         present = np.where(lengths > 0, lengths, 1.0)
         cosines = Scaled.of(geometry.along / present)
         sines = Scaled.of(np.sqrt(geometry.squared_across) / present)
-
-        def amplitudes(_: int, levels: Sequence[int]) -> Float64:
-            along = ascending_powers(cosines, [degree - level for level in reversed(levels)])
-            roots = _binomial_roots(degree, tuple(levels))
-            return (roots * along[::-1] * ascending_powers(sines, levels)).to_float()
-
+        along = ascending_powers(cosines, complements)
+        roots = _binomial_roots(degree, levels)
         scale = np.full(len(lengths), self.centre.rows.root_gamma)
         return Measured(
             norms=Scaled.of(lengths).power(degree).to_float(),
             constants=cosines.power(degree).to_float()[None, :],
             rows=(AffineRows(scale, -geometry.shift, geometry.squared_across),),
-            amplitudes=amplitudes,
+            shares=((roots * along[::-1] * ascending_powers(sines, levels)).to_float(),),
         )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from powersketch.arrays import Real, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
-from powersketch.powers import POWER_METHODS, PowerOptions, Powers, Slice
 from powersketch.random_streams import RandomStreams
 
 # How far every row of a batch is from those that the map was made for; None if it is as good for
@@ -83,27 +81,6 @@ def write_batches(
         if progress is not None:
             progress.update(part.stop)
     return strangeness
-
-
-@dataclass(frozen=True)
-class SketchOptions:
-    """How powers are sketched: by which method, and the options of :class:`PowerOptions`."""
-
-    method: str
-    internal: int
-    base_sketch: str
-    preserve_norms: bool
-
-    def draw(
-        self,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        direction: Vector | None,
-    ) -> Powers:
-        """Sample a sketch of the powers in `outputs` of vectors of length `columns`."""
-        options = PowerOptions(self.internal, self.base_sketch, self.preserve_norms, direction)
-        return POWER_METHODS[self.method].draw(streams, columns, outputs, options)
 
 
 def overflow_error(dtype: object) -> ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from powersketch import routines
 from powersketch.arrays import Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.execution import ordered_map
-from powersketch.feature_maps.maps import SketchOptions, overflow_error, restore_vanished
+from powersketch.feature_maps.maps import overflow_error, restore_vanished
 from powersketch.feature_maps.rows import AugmentedRows, near_one_factors
 from powersketch.powers import (
+    POWER_METHODS,
     Monomials,
+    PowerOptions,
     Powers,
     PowerSketch,
     SampledMonomials,
@@ -50,14 +52,14 @@ class DirectMap:
         degree: int,
         columns: int,
         size: int,
-        options: SketchOptions,
+        options: PowerOptions,
     ) -> DirectMap:
         """Sample the sketch on the augmented coordinates."""
-        streams, output = streams.child("direct"), Slice(0, size, 0)
         length, direction = columns + rows.extra_columns, rows.direction(columns)
+        streams, output = streams.child("direct"), Slice(0, size, 0)
         if options.method != "power" or degree > 1 or size >= length:
-            sketch = options.draw(streams, length, {degree: output}, direction)
-            return cls(rows, degree, sketch)
+            method, options = POWER_METHODS[options.method], replace(options, direction=direction)
+            return cls(rows, degree, method.draw(streams, length, {degree: output}, options))
         # No S follows that would mix all coordinates into few: T has to do it.
         base = BASE_SKETCHES[options.base_sketch].draw(streams.child("T"), length, size)
         linear = PowerSketch.linear(
@@ -75,7 +77,7 @@ class DirectMap:
         shifted = ShiftedRows(X, rows.root_gamma * unit, shift)
         if not self.sketch.write(shifted, scales, out, threads):
             raise overflow_error(out.dtype)
-        if self.sketch.preserve_norms:
+        if self.sketch.preserve_norms and not out[:, 0].all():
             restore_vanished(X, out, scales[:, 0], 0)
 
     def _block_scales(self, squared_norms: Vector, exponents: NDArray[np.int64]) -> Real:
