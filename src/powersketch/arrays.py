@@ -20,6 +20,9 @@ Float64: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = Any
 """Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
 
+LARGEST_LENGTH = 1 << 30
+"""Of features and of powers between them: places in them, and their ends, are int32."""
+
 _MEDIAN_ROWS = 64
 
 

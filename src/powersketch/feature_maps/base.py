@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.arrays import Real, Rows
+from powersketch.arrays import LARGEST_LENGTH, Real, Rows
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.maps import RowMap, write_batches
@@ -19,8 +19,9 @@ from powersketch.feature_maps.maps.composed import ROWS_PER_DIRECTION, Compresse
 from powersketch.feature_maps.pilot import PILOT_ROWS, Pilot, absurd_rows, check_range, without_rows
 from powersketch.kernels import Kernel
 from powersketch.parameters import (
-    checked_fraction,
+    USUAL_SIZE,
     checked_integer,
+    checked_size,
     checked_truth,
     checked_verbose,
     one_of,
@@ -28,7 +29,6 @@ from powersketch.parameters import (
 )
 from powersketch.powers import POWER_METHODS, PowerOptions
 from powersketch.random_streams import RandomStreams, seed_from
-from powersketch.routines import LARGEST_LENGTH
 from powersketch.sketches import BASE_SKETCHES, padded_length
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array, without_duplicates
 
@@ -41,7 +41,6 @@ _SHORTEST_INTERNAL = 16
 # T for sparse rows, where it is another one than OSNAP. A product of many factors is zero as soon
 # as one of them is: there, sums that may cancel do not serve.
 _SPARSE_SKETCHES = {"ctr": "countsketch"}
-_USUAL_SIZE = "100 is the default, and 'auto' together with eps chooses it"
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -54,6 +53,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     kernel_class: ClassVar[type[Kernel]]
+    kernel_names: ClassVar[tuple[str, ...]] = ()  # of the kernel's parameters
     # What a user can choose where rows differ from those given to fit.
     _safe_option: ClassVar[str] = "expansion='none', which does not look at the data"
     # The path of all random streams of this map.
@@ -62,6 +62,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {}
     # The parameter that says how powers are sketched.
     _powers_option: ClassVar[str] = "power_method"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kernel_class" in cls.__dict__:
+            cls.kernel_names = tuple(inspect.signature(cls.kernel_class).parameters)
 
     n_components: int | str
     eps: float | None
@@ -215,8 +220,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _exact_kernel(self) -> Any:
         """Return the kernel with the map's parameters, its gamma still to be resolved."""
-        names = kernel_parameters(type(self))
-        return self.kernel_class(**{name: getattr(self, name) for name in names})
+        return self.kernel_class(**{name: getattr(self, name) for name in self.kernel_names})
 
     def _unused_options(self) -> dict[str, str]:
         """Return the options that the chosen method has no use for, and why, for each."""
@@ -231,7 +235,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _smallest_size(self) -> tuple[int, str]:
         """Return how few components this map can have, and why not fewer."""
-        return 1, _USUAL_SIZE
+        return 1, USUAL_SIZE
 
     def component_range(self, rows: int) -> tuple[int, int]:
         """Return the smallest and the largest number of components, whatever the number of rows."""
@@ -320,34 +324,6 @@ class DrawnMap:
         out = np.empty((X.shape[0], self.size), dtype=X.dtype)
         write_batches(self.row_map, X, out, self.threads)
         return out
-
-
-def kernel_parameters(sketch: type[FeatureMap]) -> tuple[str, ...]:
-    """Return the names of the parameters of a feature map that belong to its kernel."""
-    return tuple(inspect.signature(sketch.kernel_class).parameters)
-
-
-def checked_size(
-    n_components: Any, eps: Any, smallest: int = 1, why: str = _USUAL_SIZE
-) -> int | None:
-    """Return the number of components, None for "auto", or say what is wrong with the pair."""
-    if isinstance(n_components, str) and n_components == "auto":
-        if eps is None:
-            raise InputError(
-                "n_components='auto' needs the relative error to keep, a number between 0 and 1: "
-                "pass for instance eps=0.05, or give n_components as an integer."
-            )
-        checked_fraction("eps", eps, remedy="0.05 keeps Z Zᵀ within 5 % of K")
-        return None
-    size = checked_integer("n_components", n_components, smallest, remedy=why)
-    if size > LARGEST_LENGTH:
-        checked_integer("n_components", size, smallest, LARGEST_LENGTH, remedy=why)
-    if eps is not None:
-        raise InputError(
-            f"eps={eps!r} has no meaning with n_components={size}; "
-            "pass n_components='auto' to have the number chosen for eps, or leave eps out."
-        )
-    return size
 
 
 def _check_compression(compress_from: Any, size: int | None, internal: int | None) -> None:

@@ -21,6 +21,7 @@ from powersketch.feature_maps.maps.random_features import FourierMap
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.pilot import Pilot, capped, central_row
 from powersketch.kernels import Gaussian, Kernel
+from powersketch.parameters import USUAL_SIZE
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import padded_length
 
@@ -130,9 +131,9 @@ class GaussianSketch(FeatureMap):
         return dict.fromkeys(options, why)
 
     def _smallest_size(self) -> tuple[int, str]:
-        if self.method != "fourier":
-            return super()._smallest_size()
-        return _SMALLEST_FOURIER, "a cosine and a sine make a pair"
+        if self.method == "fourier":
+            return _SMALLEST_FOURIER, "a cosine and a sine make a pair"
+        return 1, USUAL_SIZE
 
     def _draw(
         self, kernel: Gaussian, X: Rows, seed: int, size: int
@@ -148,7 +149,7 @@ class GaussianSketch(FeatureMap):
                 maps.append(FourierMap.draw(streams.child("fourier"), rows, size))
                 continue
             expansion = _expansion(method, rows, squared_norms, squared_radius)
-            name = self._powers_by if method == "power" else method
+            name = options.method if method == "power" else method
             maps.append(StackedMap.draw(streams.child(name), expansion, pilot, size, options))
         row_map = pilot.best_map(maps, size, kernel)
         method = row_map.name

@@ -148,9 +148,9 @@ class PolynomialSketch(FeatureMap):
     def _draw(
         self, kernel: Polynomial, X: Rows, seed: int, size: int
     ) -> tuple[RowMap, dict[str, Any]]:
-        rows = AugmentedRows(kernel.gamma, kernel.coef0)
         row_map: RowMap
-        if self._is_exact(X.shape[1], size):
+        exact, rows = self._is_exact(X.shape[1], size), AugmentedRows(kernel.gamma, kernel.coef0)
+        if exact:
             row_map = ExactMap.of(rows, kernel.degree, X.shape[1])
         else:
             row_map = self._sketch(X, kernel, rows, RandomStreams(seed, self._stream_name), size)

@@ -14,14 +14,15 @@ from powersketch.accuracy import Certificate, divided_positions, grown_size
 from powersketch.arrays import Real, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.exceptions import RangeWarning, warn_user
-from powersketch.execution import Progress, blas_thread_count, blas_threads, thread_count
-from powersketch.feature_maps import absurd_rows, checked_size, outlying, without_rows
+from powersketch.execution import Progress, blas_threads, thread_count_of_blocks
+from powersketch.feature_maps import absurd_rows, outlying, without_rows
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.nystroem.features import NystroemFeatures
 from powersketch.nystroem.scores import LANDMARKS, Indices, draw_landmarks, precise_diagonal
 from powersketch.parameters import (
     checked_non_negative,
     checked_positive,
+    checked_size,
     checked_verbose,
     one_of,
     refuse_unused,
@@ -185,7 +186,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             The estimator, fitted.
         """
         self._check_parameters()
-        threads, given, kernel = self._threads(), X, as_kernel(self.kernel)
+        threads, given, kernel = thread_count_of_blocks(self.n_jobs), X, as_kernel(self.kernel)
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
         streams = RandomStreams(seed, "leverage_nystroem")
@@ -223,7 +224,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         X = self._checked_new_rows(X)
-        threads = self._threads()
+        threads = thread_count_of_blocks(self.n_jobs)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         Z = self._features.transform(X, threads, progress)
         lost = _mean_loss(precise_diagonal(self.kernel_, X), Z)
@@ -251,7 +252,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             features, else in float64.
         """
         check_is_fitted(self)
-        values = self._features.columns(self._threads())
+        values = self._features.columns(thread_count_of_blocks(self.n_jobs))
         return lambda X: values(self._checked_new_rows(X))
 
     def component_range(self, rows: int) -> tuple[int, int]:
@@ -276,11 +277,6 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def _threads(self) -> int:
-        """Return how many share the blocks of rows: with one asked for, as many as BLAS has."""
-        threads = thread_count(self.n_jobs)
-        return threads if threads > 1 else blas_thread_count()
 
     def _choose(
         self, kernel: Kernel, X: Rows, diagonal: Vector | None, streams: RandomStreams, threads: int

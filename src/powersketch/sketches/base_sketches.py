@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Float64, Real, Rows
+from powersketch.arrays import LARGEST_LENGTH, Float64, Real, Rows
 from powersketch.exceptions import InputError
 from powersketch.execution import check_fits_memory
 from powersketch.random_streams import RandomStreams
-from powersketch.routines import LARGEST_LENGTH, PairSpec, ScatterSpec, SrhtSpec, hashed_table
+from powersketch.routines import PairSpec, ScatterSpec, SrhtSpec, hashed_table
 
 # Bytes. For less, asking how much memory is left is not worth the time.
 _ALWAYS_AVAILABLE = 1 << 20

@@ -132,7 +132,7 @@ def blocks_of(sketch: PolynomialSketch, Z: Array) -> dict[int, Array]:
     """Cut the features into the blocks of each degree."""
     sizes = sketch._row_map.sizes
     degrees = [0, *sizes.degrees]
-    starts = [sizes.offset(degree) for degree in degrees]
+    starts = [sizes.offsets[degree] for degree in degrees]
     pieces = np.split(Z, [*starts[1:], sizes.stop], axis=1)
     return dict(zip(degrees, pieces[:-1], strict=True))
 

@@ -41,10 +41,9 @@ class CentredRows:
 
     def squared_norms(self, X: Rows, threads: int) -> Vector:
         """Return ‖u‖² of every row."""
-        squared_length = self._squared_length
         squares, dots = routines.row_moments(X, self.centre, threads=threads)
         check_norms(X, squares)
-        distances = squares - 2.0 * dots + squared_length
+        distances = squares - 2.0 * dots + self._squared_length
         lengths = self.factor * np.sqrt(np.maximum(distances, 0.0))
         check_norms(X, lengths)
         return lengths * lengths
@@ -91,6 +90,7 @@ class GaussianExpansion(Expansion):
         The amplitudes are e^(−‖u‖²/2) ‖u‖^l / √l!: their squares are the weights of Poisson's law.
         """
         squared_norms = self.rows.squared_norms(X, threads)
+        affine = self.rows.affine(squared_norms)
         start = Scaled.exp(-0.5 * squared_norms)
         lengths = Scaled.of(np.sqrt(squared_norms))
         chosen = tuple(range(1, self.highest + 1) if degrees is None else degrees[0])
@@ -98,7 +98,7 @@ class GaussianExpansion(Expansion):
         return Measured(
             norms=np.ones(len(lengths)),
             constants=start.to_float()[None, :],
-            rows=(self.rows.affine(squared_norms),),
+            rows=(affine,),
             shares=((start * powers * _inverse_factorial_roots(chosen)).to_float(),),
         )
 
