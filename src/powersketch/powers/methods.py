@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -85,11 +86,6 @@ class ShiftedRows:
             return self
         return ShiftedRows(scaled_rows(self.X, power), self.scale / power, self.shift)
 
-    def factors(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
-        """Return scales and shifts as compiled routines take them: no shift is an empty array."""
-        shift = np.ascontiguousarray([] if self.shift is None else self.shift, dtype)
-        return np.ascontiguousarray(self.scale, dtype), shift
-
 
 def extreme_power(scale: Vector, dtype: np.dtype[Any]) -> Vector | None:
     """Return powers of two near scales that, or unscaled sums before them, might leave the dtype.
@@ -146,6 +142,42 @@ class Powers(Protocol):
         Column b of `block_scales` belongs to degree b of `degrees`: it is the norm that every row
         of the block gets if norms are preserved, else the factor of the linear sketch.
         """
+
+
+class Compiled(Protocol):
+    """What writes the features of rows of one format."""
+
+    def apply(
+        self,
+        X: Rows,
+        row_scale: Real,
+        row_shift: Real,
+        block_scales: Float64,
+        out: Real,
+        threads: int,
+    ) -> bool:
+        """Write the blocks of every row u, scaled and shifted, as :meth:`Powers.write` does."""
+
+
+class CompiledPowers(ABC):
+    """Powers that a compiled routine writes, prepared once for each format of rows."""
+
+    _compiled: FormatCache[Compiled]
+
+    @abstractmethod
+    def _prepare(self, X: Rows) -> Compiled:
+        """Return what writes the features of rows of this format."""
+
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
+        """Write the features of every row into `out`; False if one overflows its dtype."""
+        rows = rows.within_range()
+        scale = np.ascontiguousarray(rows.scale, out.dtype)
+        # No shift is an empty array.
+        shift = np.ascontiguousarray([] if rows.shift is None else rows.shift, out.dtype)
+        compiled = self._compiled.of(rows.X, self._prepare)
+        return compiled.apply(
+            rows.X, scale, shift, np.ascontiguousarray(block_scales), out, threads
+        )
 
 
 class PowerMethod(Protocol):

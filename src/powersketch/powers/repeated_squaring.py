@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
-from powersketch.powers.methods import FormatCache, Outputs, PowerOptions, ShiftedRows, Slice
+from powersketch.powers.methods import (
+    Compiled,
+    CompiledPowers,
+    FormatCache,
+    Outputs,
+    PowerOptions,
+    Slice,
+)
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
 from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, TensorSRHT, padded_length
@@ -32,7 +39,7 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PowerSketch:
+class PowerSketch(CompiledPowers):
     """Sketches of some powers of the rows of a matrix, sharing T, S and intermediate powers.
 
     Attributes
@@ -60,10 +67,7 @@ class PowerSketch:
     direction: Vector | None = None
     # In the order of the program's blocks.
     degrees: tuple[int, ...] = field(init=False)
-    # A T that is not part of the chain, and the chain.
-    _chains: FormatCache[tuple[BaseSketch | None, Chain]] = field(
-        default_factory=FormatCache, init=False
-    )
+    _compiled: FormatCache[Compiled] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(
@@ -128,7 +132,8 @@ class PowerSketch:
             return self.base.spec
         return None
 
-    def _chain_for(self, X: Rows) -> tuple[BaseSketch | None, Chain]:
+    def _prepare(self, X: Rows) -> Compiled:
+        """Return the chain, after a T that is not part of it, if any."""
         fused = None if is_sparse(X) else self._fused_leaf()
         outside = self.base if fused is None else None
         spec = ChainSpec(
@@ -142,19 +147,28 @@ class PowerSketch:
             registers=self.program.registers,
             preserve_norms=self.preserve_norms,
         )
-        return outside, make_chain(spec, X.dtype)
+        chain = make_chain(spec, X.dtype)
+        return chain if outside is None and not is_sparse(X) else _ChainAfter(outside, chain)
 
-    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
-        """Write the features of every row into `out`; False if one overflows its dtype."""
-        rows = rows.within_range()
-        X, (scale, shift) = rows.X, rows.factors(out.dtype)
-        outside, chain = self._chains.of(X, self._chain_for)
-        if outside is not None:
-            X = outside.apply(X, threads=threads)
-        elif is_sparse(X):
-            X = X.toarray()
-        scales = np.ascontiguousarray(block_scales)
-        return chain.apply(X, scale, shift, scales, out, threads)
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _ChainAfter:
+    """A chain whose rows are dense, and what makes them so: a T outside of it, or nothing else."""
+
+    outside: BaseSketch | None
+    chain: Chain
+
+    def apply(
+        self,
+        X: Rows,
+        row_scale: Real,
+        row_shift: Real,
+        block_scales: Float64,
+        out: Real,
+        threads: int,
+    ) -> bool:
+        dense = X.toarray() if self.outside is None else self.outside.apply(X, threads=threads)
+        return self.chain.apply(dense, row_scale, row_shift, block_scales, out, threads)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
