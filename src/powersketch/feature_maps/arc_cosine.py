@@ -12,8 +12,12 @@ from powersketch.feature_maps.dot_product import SeriesFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
 from powersketch.feature_maps.expansions.series import PowerSum
 from powersketch.feature_maps.maps import RowMap
-from powersketch.feature_maps.maps.composed import ComposedMap, ScaleFreeMap, SizedMap
-from powersketch.feature_maps.maps.random_features import RandomActivations
+from powersketch.feature_maps.maps.composed import (
+    ComposedMap,
+    RandomActivations,
+    ScaleFreeMap,
+    SizedMap,
+)
 from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, Kernel
 from powersketch.powers import PowerOptions

@@ -24,10 +24,9 @@ from powersketch.feature_maps.expansions.series import (
     SeriesExpansion,
 )
 from powersketch.feature_maps.maps import RowMap
-from powersketch.feature_maps.maps.composed import rows_near_one
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import AugmentedRows, check_norms
+from powersketch.feature_maps.rows import AugmentedRows, check_norms, rows_near_one
 from powersketch.kernels import DotProduct, Kernel, resolved_gamma
 from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.parameters import checked_positive

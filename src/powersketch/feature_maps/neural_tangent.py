@@ -13,8 +13,14 @@ from powersketch.feature_maps.arc_cosine import PLAIN_ROWS, NeuralFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
 from powersketch.feature_maps.expansions.series import PowerSum
 from powersketch.feature_maps.maps import RowMap
-from powersketch.feature_maps.maps.composed import LayeredMap, Network, SizedMap, TangentLayer
-from powersketch.feature_maps.maps.random_features import RandomActivations, RandomTangent
+from powersketch.feature_maps.maps.composed import (
+    LayeredMap,
+    Network,
+    RandomActivations,
+    RandomTangent,
+    SizedMap,
+    TangentLayer,
+)
 from powersketch.feature_maps.pilot import Pilot
 from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, Kernel, NeuralTangent

@@ -10,7 +10,7 @@ from powersketch.arrays import Rows
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.expansions.polynomial import MeanDirection, PolynomialExpansion
+from powersketch.feature_maps.expansions.centred import MeanDirection, PolynomialExpansion
 from powersketch.feature_maps.maps import RowMap
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.maps.whole_power import AdaptiveMap, DirectMap, ExactMap

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
 from powersketch import routines
-from powersketch.arrays import Rows, Vector, is_sparse
+from powersketch.arrays import Rows, Vector, is_sparse, scaled_rows
 from powersketch.exceptions import InputError
-from powersketch.powers import Scaled, ShiftedRows
+from powersketch.powers import Scaled, ShiftedRows, to_one
 
 # Rows are brought near norm one by a power of two, exactly; float32 limits how far that can go.
 _LARGEST_SHIFT = 120
+# Squared norms in between are computed without loss.
+_SMALLEST, _LARGEST = 1e-200, 1e200
 
 
 class AugmentedRows:
@@ -76,6 +78,18 @@ def near_one_factors(squared_norms: Vector) -> tuple[Vector, NDArray[np.int64]]:
         np.maximum(np.frexp(squared_norms)[1] // 2, -_LARGEST_SHIFT), _LARGEST_SHIFT
     )
     return np.ldexp(1.0, -exponents), exponents.astype(np.int64)
+
+
+def rows_near_one(X: Rows, threads: int = 1) -> Rows:
+    """Return the rows, those of extreme size multiplied by powers of two to bring them near one."""
+    squares = routines.squared_norms(X, threads=threads)
+    extreme = (squares < _SMALLEST) | (squares > _LARGEST)
+    if not extreme.any():
+        return X
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().reshape(-1) if is_sparse(X) else largest
+    factors, _ = to_one(largest, X.dtype)
+    return scaled_rows(X, np.where(extreme & (largest > 0), factors, 1.0))
 
 
 # The norms tell whether the entries of rows are finite and their kernel values within the dtype:

@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from powersketch.feature_maps.expansions import Expansion
+from powersketch.feature_maps.expansions.centred import (
+    CentredRows,
+    GaussianExpansion,
+    MeanDirection,
+    PolynomialExpansion,
+    SinglePowerExpansion,
+)
 from powersketch.feature_maps.expansions.finite_series import (
     FiniteSeries,
     fitted_series,
     horner,
     truncated_series,
-)
-from powersketch.feature_maps.expansions.gaussian import (
-    CentredRows,
-    GaussianExpansion,
-    SinglePowerExpansion,
-)
-from powersketch.feature_maps.expansions.polynomial import (
-    MeanDirection,
-    PolynomialExpansion,
 )
 from powersketch.feature_maps.expansions.series import (
     MeanSeriesExpansion,

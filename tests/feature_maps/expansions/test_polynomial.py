@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from powersketch.feature_maps.expansions.polynomial import MeanDirection
+from powersketch.feature_maps.expansions.centred import MeanDirection
 from powersketch.feature_maps.pilot import column_sums
 from powersketch.feature_maps.rows import AugmentedRows
 from tests.feature_maps.cases import each_float, error_of, squared_lengths, uncentred

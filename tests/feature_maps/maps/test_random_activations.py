@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.maps.random_features import (
+from powersketch.feature_maps.maps.composed import (
     RandomActivations,
     RandomTangent,
 )

@@ -29,8 +29,8 @@ from powersketch.feature_maps.expansions import (
     Measured,
     Terms,
 )
+from powersketch.feature_maps.expansions.centred import MeanDirection
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries, horner
-from powersketch.feature_maps.expansions.polynomial import MeanDirection
 from powersketch.feature_maps.pilot import central_row
 from powersketch.feature_maps.rows import AffineRows, AugmentedRows, check_norms, check_values
 from powersketch.powers import Scaled, ascending_powers
