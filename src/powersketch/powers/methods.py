@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, scaled_rows
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import Chain
 
 Prepared = TypeVar("Prepared")
 
@@ -144,28 +145,13 @@ class Powers(Protocol):
         """
 
 
-class Compiled(Protocol):
-    """What writes the features of rows of one format."""
-
-    def apply(
-        self,
-        X: Rows,
-        row_scale: Real,
-        row_shift: Real,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
-        """Write the blocks of every row u, scaled and shifted, as :meth:`Powers.write` does."""
-
-
 class CompiledPowers(ABC):
     """Powers that a compiled routine writes, prepared once for each format of rows."""
 
-    _compiled: FormatCache[Compiled]
+    _compiled: FormatCache[Chain]
 
     @abstractmethod
-    def _prepare(self, X: Rows) -> Compiled:
+    def _prepare(self, X: Rows) -> Chain:
         """Return what writes the features of rows of this format."""
 
     def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
+from powersketch.arrays import Real, Rows, Vector, is_sparse
 from powersketch.powers.methods import (
-    Compiled,
     CompiledPowers,
     FormatCache,
     Outputs,
@@ -67,7 +67,7 @@ class PowerSketch(CompiledPowers):
     direction: Vector | None = None
     # In the order of the program's blocks.
     degrees: tuple[int, ...] = field(init=False)
-    _compiled: FormatCache[Compiled] = field(default_factory=FormatCache, init=False)
+    _compiled: FormatCache[Chain] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(
@@ -132,7 +132,7 @@ class PowerSketch(CompiledPowers):
             return self.base.spec
         return None
 
-    def _prepare(self, X: Rows) -> Compiled:
+    def _prepare(self, X: Rows) -> Chain:
         """Return the chain, after a T that is not part of it, if any."""
         fused = None if is_sparse(X) else self._fused_leaf()
         outside = self.base if fused is None else None
@@ -158,17 +158,10 @@ class _ChainAfter:
     outside: BaseSketch | None
     chain: Chain
 
-    def apply(
-        self,
-        X: Rows,
-        row_scale: Real,
-        row_shift: Real,
-        block_scales: Float64,
-        out: Real,
-        threads: int,
-    ) -> bool:
-        dense = X.toarray() if self.outside is None else self.outside.apply(X, threads=threads)
-        return self.chain.apply(dense, row_scale, row_shift, block_scales, out, threads)
+    def apply(self, X: Rows, *rest: Any, **named: Any) -> bool:
+        """Write the blocks of every row; the last argument is the number of threads."""
+        dense = X.toarray() if self.outside is None else self.outside.apply(X, threads=rest[-1])
+        return self.chain.apply(dense, *rest, **named)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

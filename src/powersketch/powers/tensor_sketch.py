@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.powers.methods import (
-    Compiled,
     CompiledPowers,
     FormatCache,
     Outputs,
@@ -20,7 +19,7 @@ from powersketch.powers.methods import (
     ShiftedRows,
 )
 from powersketch.random_streams import RandomStreams
-from powersketch.routines import TensorSketchSpec, make_tensor_sketch, smooth_parts
+from powersketch.routines import Chain, TensorSketchSpec, make_tensor_sketch, smooth_parts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +72,7 @@ class TensorSketchPowers(CompiledPowers):
     keys: Mapping[int, NDArray[np.uint64]]
     preserve_norms: bool
     direction: Vector | None = None
-    _compiled: FormatCache[Compiled] = field(default_factory=FormatCache, init=False)
+    _compiled: FormatCache[Chain] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(
@@ -98,7 +97,7 @@ class TensorSketchPowers(CompiledPowers):
         del degree
         return 1.0
 
-    def _prepare(self, X: Rows) -> Compiled:
+    def _prepare(self, X: Rows) -> Chain:
         blocks = [
             (degree, size, cut.offset + start)
             for degree, cut in self.outputs.items()

@@ -161,7 +161,7 @@ def gaussian_values(
 
 
 class Chain(Protocol):
-    """A chain made ready for one dtype."""
+    """A chain, or what takes its place, made ready for one dtype."""
 
     def apply(
         self,
