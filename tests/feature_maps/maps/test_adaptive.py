@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from powersketch.powers.adaptive import draws
+from powersketch.powers import adaptive as draws
 from tests.feature_maps.cases import digits, squared_lengths, uncentred
 
 
