@@ -170,7 +170,8 @@ eps : float, default=0.1
 tol : float, default=1e-6
     The relative residual to reach with ``features="exact"`` and a number for alpha.
 time_budget : float or None, default=None
-    Seconds that a fit with ``features="auto"`` may take beside its pilots. Budgets limit the size: they are refused beside `n_components`, and for other features.
+    Seconds that a fit with ``features="auto"`` may take beside its pilots. Budgets limit the size:
+    they are refused beside `n_components`, and for other features.
 memory_budget : float or None, default=None
     Bytes that a fit with ``features="auto"`` may hold at a time beside the rows: the Gram matrix,
     its factors, landmarks, and features of blocks of rows, which get shorter where memory is

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.exceptions import FarRowWarning, InputError, held_back
 from powersketch.execution import Progress
-from powersketch.kernel_ridge.batches import gathered
 from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_features
 from powersketch.kernel_ridge.columns import Columns
 from powersketch.kernel_ridge.dual import (
@@ -49,6 +48,7 @@ from powersketch.kernel_ridge.training_rows import (
     BLOCK_BYTES,
     Reservoir,
     TrainingRows,
+    gathered,
     row_blocks,
     warn_of_dominant_rows,
     without_absurd_rows,

@@ -41,8 +41,8 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     """Classification by kernel ridge regression: one target of ±1 for every class.
 
     Without a parameter, it chooses columns, kernel, metric and features for the data, and says
-    what it chose and why in `choice_`. For two classes there is one target, −1 for the first class and +1 for the second. A row belongs
-    to the class of the largest prediction.
+    what it chose and why in `choice_`. For two classes there is one target, −1 for the first class
+    and +1 for the second. A row belongs to the class of the largest prediction.
 
     Parameters
     ----------

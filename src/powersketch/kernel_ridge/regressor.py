@@ -36,7 +36,9 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     """Kernel ridge regression that chooses for itself, and scales.
 
     Without a parameter, it chooses columns, kernel, metric and features for the data, and says
-    what it chose and why in `choice_`. It minimises Σ w_i (y_i − f(x_i) − b)² + alpha ‖f‖². On features, f(x) = ⟨z(x), β⟩ for the
+    what it chose and why in `choice_`.
+
+    It minimises Σ w_i (y_i − f(x_i) − b)² + alpha ‖f‖². On features, f(x) = ⟨z(x), β⟩ for the
     features z of a fitted map; one block of rows is read after the other, and what is kept is of
     the size of the features' Gram matrix. With the exact kernel, f is a combination of its
     functions k(·, x_i).

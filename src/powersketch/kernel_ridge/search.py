@@ -29,6 +29,7 @@ from powersketch.kernel_ridge.metric import (
     learned_metric,
 )
 from powersketch.kernel_ridge.pilot import (
+    GAMMAS,
     Pilot,
     Trial,
     View,
@@ -48,8 +49,6 @@ from powersketch.kernels import (
 )
 from powersketch.random_streams import RandomStreams
 
-# In units of one over the median squared distance of two rows.
-_GAMMAS = (1 / 16, 1 / 4, 1.0, 4.0)
 _LINEAR_WEIGHTS = (0.1, 1.0)
 _DEGREES = (2, 3, 4)
 _DEPTHS = (1, 3)
@@ -242,7 +241,7 @@ class Search:
             self._try(view, [kernel])
             return
         unit = 1.0 / median_squared_distance(view.landmarks)
-        self._try(view, [with_gamma(kernel, unit * ratio) for ratio in _GAMMAS])
+        self._try(view, [with_gamma(kernel, unit * ratio) for ratio in GAMMAS])
         self.refine_gamma()
 
     def try_columns(self, scaling: str) -> None:
@@ -254,7 +253,7 @@ class Search:
                 columns = normalised(columns, self.pilot.rows.X, self.streams)
                 view = self.pilot.view(columns)
                 self._views.append(view)
-                self._try(view, [Linear(), *map(Gaussian, _GAMMAS)])
+                self._try(view, [Linear(), *map(Gaussian, GAMMAS)])
 
     def try_kernels(self) -> None:
         """Try other kernels on the columns that were best."""
