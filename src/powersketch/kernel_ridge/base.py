@@ -40,7 +40,7 @@ from powersketch.kernel_ridge.path import (
     warn_at_lower_end,
 )
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.search import Model
+from powersketch.kernel_ridge.search import Model, warn_if_a_line_is_better
 from powersketch.kernel_ridge.settings import RidgeSettings
 from powersketch.kernel_ridge.sparse_columns import MOST_DENSE_COLUMNS, sparse_solution
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
@@ -64,7 +64,6 @@ _ATTRIBUTES_OF_MAP = (
     "feature_map_",
     "choice_",
     "kernel_",
-    "metric_",
     "classes_",
     "_block_bytes",
     "_columns",
@@ -143,13 +142,16 @@ class SketchedRidge(RidgeSettings):
     @property
     def feature_importances_(self) -> Vector:
         """The diagonal of the learned metric, by given columns and with the sum one."""
+        return self._columns_or_plain().importances()
+
+    @property
+    def metric_(self) -> Float64:
+        """The learned metric of the columns as the kernel sees them, of trace one."""
+        return self._columns_or_plain().metric_matrix()
+
+    def _columns_or_plain(self) -> Columns:
         check_is_fitted(self)
-        if self._columns is None or self._columns.metric is None:
-            raise AttributeError(
-                "feature_importances_ are those of a learned metric, and this fit has none: use "
-                "metric='diagonal' or 'full'."
-            )
-        return self._columns.importances()
+        return self._columns or Columns(-np.inf, np.inf, None, np.ones(1))
 
     @cached_property
     def effective_dimension_(self) -> float:
@@ -198,6 +200,9 @@ class SketchedRidge(RidgeSettings):
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
         attributes |= self._fitting(rows, attributes)(rows, attributes)
+        if self._kind == "given" or self._given_kernel() is not None:
+            streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
+            warn_if_a_line_is_better(rows, attributes["_solution"], streams)
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
 
@@ -303,9 +308,6 @@ class SketchedRidge(RidgeSettings):
             size = choice.n_components + (rows.X.shape[1] if model.linear else 0)
             block_bytes = bytes_of_block(self.memory_budget, size, rows.X.shape[1])
             attributes |= {"choice_": choice, "_block_bytes": block_bytes}
-        matrix = None if model.columns is None else model.columns.metric_matrix
-        if matrix is not None:
-            attributes |= {"metric_": matrix}
         if feature_map == "exact":
             return {**attributes, "_features": None}
         if feature_map is not None:

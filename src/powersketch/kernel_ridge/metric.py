@@ -170,9 +170,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def metric_(self) -> Float64:
         """The metric of the scaled columns."""
         check_is_fitted(self)
-        matrix = self._columns.metric_matrix
-        assert matrix is not None
-        return matrix
+        return self._columns.metric_matrix()
 
     @property
     def feature_importances_(self) -> Vector:

@@ -37,6 +37,7 @@ from powersketch.kernel_ridge.pilot import (
     least_error,
     standard_error,
 )
+from powersketch.kernel_ridge.statistics import RidgeSolution
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernels import (
     ArcCosine,
@@ -63,6 +64,7 @@ _SCALING_TEXTS = {
     "as-is": "columns as they are",
     "indicators": "columns of equal spread, with indicators for those of few whole numbers",
 }
+_FEWEST_ROWS_FOR_A_LINE, _CLEARLY = 50, 2.0
 # Predictions may leave the range of the targets by this share of it.
 _WIDER = 0.25
 # With half of the landmarks, errors that are larger by this share promise more of larger maps.
@@ -205,6 +207,30 @@ def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -
     columns = normalised(columns, rows.X, streams)
     reason = f"{rows.count} rows are too few for a pilot."
     return Model(columns, Gaussian(1.0), 0.0, (), (reason,))
+
+
+class StraightLineWarning(UserWarning):
+    """A linear model of the same columns would have predicted rows left out better."""
+
+
+def warn_if_a_line_is_better(
+    rows: TrainingRows, solution: RidgeSolution, streams: RandomStreams
+) -> None:
+    """Compare the leave-one-out error of a fit with that of a linear model on a pilot."""
+    if solution.scores is None or rows.count < _FEWEST_ROWS_FOR_A_LINE:
+        return
+    pilot = Pilot.of(rows, fit_intercept=solution.fit_intercept, streams=streams, threads=1)
+    with blas_threads(1):
+        line = pilot.trial(pilot.view(None), Linear())
+    error = float(solution.scores.min()) / pilot.variance
+    noise = float(np.std(line.squares)) / math.sqrt(line.squares.size)
+    if line.error + _CLEARLY * noise < error:
+        warn_user(
+            f"a straight line predicts better: its leave-one-out error relative to the variance is "
+            f"{line.error:.3g} on {pilot.rows.count} rows, that of this model {error:.3g}. Use "
+            "kernel='auto', which chooses the kernel and its gamma, or linear=True.",
+            StraightLineWarning,
+        )
 
 
 class Search:
