@@ -126,12 +126,14 @@ def found_model(
         return Model(columns, kernel)
     base, given = columns or plain_columns(rows.X), kernel
 
+    asked = wishes if metric else replace(wishes, metric=None)
+
     def completed(threads: int) -> Model:
-        search = Search(rows, wishes, streams, threads)
+        search = Search(rows, asked, streams, threads)
         search.try_given(base, given)
         if linear and not isinstance(given, Linear):
             search.trials = search.linear_parts()
-        return _with_metric(search, search.best(), wishes, streams)
+        return _with_metric(search, search.best(), asked, streams)
 
     return _on_single_threads(completed)
 
