@@ -223,17 +223,20 @@ def _nystroem() -> list[Subject]:
     ]
 
 
+_SKETCH: dict[str, Any] = {"kernel": "gaussian", "features": "sketch", "alpha": 1.0}
 _RIDGE: dict[str, dict[str, Any]] = {
     "default": {},
-    "gcv": {"alpha": "gcv"},
-    "loo": {"alpha": "loo"},
-    "polynomial": {"kernel": "polynomial", "kernel_params": {"degree": 3, "coef0": 1.0}},
-    "given map": {"features": ArcCosineSketch(n_components=256)},
-    "landmarks": {"features": "landmarks", "n_components": 20},
-    "auto": {"features": "auto"},
-    "exact": {"features": "exact"},
-    "exact polynomial": {"kernel": Polynomial(3, coef0=1.0), "features": "exact"},
-    "row-sketch": {"features": "row-sketch"},
+    "sketch": _SKETCH,
+    "gcv": _SKETCH | {"alpha": "gcv"},
+    "loo": _SKETCH | {"alpha": "loo"},
+    "polynomial": _SKETCH | {"kernel": "polynomial", "kernel_params": {"degree": 3, "coef0": 1.0}},
+    "given map": {"features": ArcCosineSketch(n_components=256), "alpha": 1.0},
+    "landmarks": _SKETCH | {"features": "landmarks", "n_components": 20},
+    "auto": _SKETCH | {"features": "auto"},
+    "exact": _SKETCH | {"features": "exact"},
+    "exact loo": _SKETCH | {"features": "exact", "alpha": "loo"},
+    "exact polynomial": _SKETCH | {"kernel": Polynomial(3, coef0=1.0), "features": "exact"},
+    "row-sketch": _SKETCH | {"features": "row-sketch"},
 }
 
 

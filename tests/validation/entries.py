@@ -38,6 +38,7 @@ _MAPS: dict[str, Any] = {
 }
 _RIDGE: dict[str, Any] = {
     "ridge": SketchedKernelRidge("gaussian", n_components=32),
+    "default ridge": SketchedKernelRidge(),
     "exact ridge": SketchedKernelRidge("gaussian", alpha=1.0, features="exact"),
     "classifier": SketchedKernelRidgeClassifier("gaussian", n_components=32),
 }
