@@ -13,7 +13,11 @@ if TYPE_CHECKING:
         NeuralTangentSketch,
         PolynomialSketch,
     )
-    from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
+    from powersketch.kernel_ridge import (
+        LearnedMetric,
+        SketchedKernelRidge,
+        SketchedKernelRidgeClassifier,
+    )
     from powersketch.kernel_systems import SketchPreconditioner, solve_kernel_system
     from powersketch.nystroem import LeverageNystroem
 
@@ -21,6 +25,7 @@ __all__ = [
     "ArcCosineSketch",
     "DotProductSketch",
     "GaussianSketch",
+    "LearnedMetric",
     "LeverageNystroem",
     "NeuralTangentSketch",
     "PolynomialSketch",
@@ -41,6 +46,7 @@ _ROOMS = {
     "ArcCosineSketch": "feature_maps",
     "DotProductSketch": "feature_maps",
     "GaussianSketch": "feature_maps",
+    "LearnedMetric": "kernel_ridge",
     "LeverageNystroem": "nystroem",
     "NeuralTangentSketch": "feature_maps",
     "PolynomialSketch": "feature_maps",

@@ -2,6 +2,7 @@
 
 from powersketch.kernel_ridge.choice import Choice
 from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
+from powersketch.kernel_ridge.learned_metric import LearnedMetric
 from powersketch.kernel_ridge.path import RegularisationWarning
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
 from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning, RowSketchReport
@@ -10,6 +11,7 @@ from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics, 
 __all__ = [
     "Choice",
     "CoarseSketchWarning",
+    "LearnedMetric",
     "RegularisationWarning",
     "RidgeSolution",
     "RidgeStatistics",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.arrays import Float64, Real, Rows, Vector
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.exceptions import FarRowWarning, InputError, held_back
 from powersketch.execution import Progress
 from powersketch.kernel_ridge.batches import gathered
@@ -42,6 +43,7 @@ from powersketch.kernel_ridge.path import (
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.search import Model
 from powersketch.kernel_ridge.settings import RidgeSettings
+from powersketch.kernel_ridge.sparse_columns import MOST_DENSE_COLUMNS, sparse_solution
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
     BLOCK_BYTES,
@@ -67,6 +69,8 @@ _ATTRIBUTES_OF_MAP = (
     "_block_bytes",
     "_columns",
     "_features",
+    "_alpha_per_root",
+    "_limits",
     "_map_settings",
 )
 # All that a fit can leave behind: the next one with other features must not show it.
@@ -193,10 +197,31 @@ class SketchedRidge(RidgeSettings):
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
-        dual = attributes["_features"] is None or self._kind == "row-sketch"
-        attributes |= (self._fit_dual if dual else self._fit_primal)(rows, attributes)
+        attributes |= self._fitting(rows, attributes)(rows, attributes)
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
+
+    def _fitting(self, rows: TrainingRows, fitted: dict[str, Any]) -> Callable[..., Any]:
+        """Return the method that fits such features."""
+        features = fitted["_features"]
+        if features is None or self._kind == "row-sketch":
+            return self._fit_dual
+        wide = is_sparse(rows.X) and rows.X.shape[1] > MOST_DENSE_COLUMNS
+        return self._fit_sparse if features.weight and wide else self._fit_primal
+
+    def _fit_sparse(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Fit features and sparse columns that are too many to be made dense."""
+        alpha: Any = "loo" if isinstance(self.alpha, str) else float(self.alpha)
+        solution, left_out = sparse_solution(
+            fitted["_features"],
+            rows,
+            alpha,
+            checked_alphas(self.alphas),
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            seed=fitted["seed_"],
+        )
+        return {"_solution": solution, "_left_out": left_out, "_kernel_sum": None}
 
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Choose and fit the map on the first block, and add the statistics of every block."""
@@ -231,6 +256,8 @@ class SketchedRidge(RidgeSettings):
             "_block_bytes": BLOCK_BYTES,
             "_map_settings": self._settings_of_map(),
             "_columns": None,
+            "_alpha_per_root": None,
+            "_limits": None,
         }
         if self._kind == "given":
             rows, feature_map = self._fit_given_map(rows, seed)
@@ -241,6 +268,7 @@ class SketchedRidge(RidgeSettings):
             model = self._model(rows.without(absurd) if absurd.size else rows, seed)
             rows, kernel = model.prepared(rows), model.whole_kernel
             attributes["_columns"] = model.columns
+            attributes |= {"_alpha_per_root": model.alpha_per_root, "_limits": model.limits}
             attributes |= self._fit_model(rows, model, seed, more_to_come)
         if isinstance(kernel, Kernel):
             attributes["kernel_"] = kernel
@@ -321,7 +349,7 @@ class SketchedRidge(RidgeSettings):
             streams = RandomStreams(fitted["seed_"], "kernel-ridge/left-out")
             sample = rows.sample(LEFT_OUT_ROWS, streams)
             left_out = list(feature_blocks(features, sample, fitted["_block_bytes"]))
-        solved = self._solve(statistics, left_out, features)
+        solved = self._solve(statistics, left_out, fitted)
         return {"statistics_": statistics, "_statistics_kept": False, **solved}
 
     def _fit_dual(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
@@ -356,17 +384,19 @@ class SketchedRidge(RidgeSettings):
         return feature_statistics(fitted["_features"], rows, fitted["_block_bytes"], progress)
 
     def _solve(
-        self, statistics: RidgeStatistics, left_out: list[Any], features: Features
+        self, statistics: RidgeStatistics, left_out: list[Any], fitted: Mapping[str, Any]
     ) -> dict[str, Any]:
+        per_root = fitted["_alpha_per_root"]
         solution = ridge_solution(
             statistics,
             self.alpha,
             checked_alphas(self.alphas),
             left_out,
             fit_intercept=self.fit_intercept,
+            start=None if per_root is None else per_root * math.sqrt(statistics.count),
         )
         warn_at_lower_end(solution, statistics)
-        at_landmarks = sum_at_landmarks(features, solution.coef)
+        at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
         solved: dict[str, Any] = {"_solution": solution, "_kernel_sum": at_landmarks}
         if left_out:
             solved["_left_out"] = left_out_predictions(statistics, solution, left_out)
@@ -418,14 +448,15 @@ class SketchedRidge(RidgeSettings):
             values = np.asarray(at_points.values(X, self.n_jobs) + solution.intercept)
         if features is not None and (at_points is None or visit is not None):
             for part in row_parts(features, X, self._block_bytes):
-                Z = features.transform(X[part]).astype(np.float64, copy=False)
                 if at_points is None:
-                    values[part] = Z @ solution.coef.T + solution.intercept
+                    values[part] = features.product(X[part], solution.coef) + solution.intercept
                 if visit is not None:
-                    visit(X[part], Z)
+                    visit(X[part], features.transform(X[part]).astype(np.float64, copy=False))
         elif visit is not None:
             for part in row_blocks(X.shape[0], self.X_fit_.shape[0], self._block_bytes):
                 visit(X[part], None)
+        if self._limits is not None:
+            values = np.clip(values, *self._limits)
         return in_dtype_of_rows(values, dtype)
 
     def _solved(self) -> RidgeSolution:
@@ -438,7 +469,7 @@ class SketchedRidge(RidgeSettings):
             assert features is not None
             assert sample is not None
             left_out = list(feature_blocks(features, sample, self._block_bytes))
-            self.__dict__.update(self._solve(self.statistics_, left_out, features))
+            self.__dict__.update(self._solve(self.statistics_, left_out, vars(self)))
         assert self._solution is not None
         return self._solution
 

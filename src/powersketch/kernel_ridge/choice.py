@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from powersketch.exceptions import warn_user
+from powersketch.exceptions import held_back, warn_user
 from powersketch.kernel_ridge.features import (
     LANDMARKS,
     Features,
@@ -33,8 +33,8 @@ _LARGEST_PILOT_MAP = 512
 _ROWS_PER_FEATURE = 4  # of the pilot, at least
 _FEWEST_ROWS = 64  # in half of a pilot, else it says nothing
 _SIZES = tuple(2**power for power in range(5, 15))
-# Errors below this many times the least count as equal, and the first candidate is taken: they
-# come in the order of what they usually cost.
+# Errors below this many times the least count as equal, and the first candidate is taken: random
+# landmarks predict well on most data, and leverage scores cost most.
 _EQUAL_ERRORS = 1.02
 _PILOT_SHARE = 0.25  # of the memory, for the rows of the pilot
 _FEWEST_PILOT_FEATURES = 16
@@ -241,8 +241,10 @@ def chosen_map(
         fit_intercept=fit_intercept,
         repetitions=1 if budget.seconds is None else _REPETITIONS,
     )
-    names = ("sketch", *LANDMARKS) if has_sketch(kernel) else LANDMARKS
-    candidates = tuple(measured(name, unfitted(name, size)) for name in names)
+    names = ("uniform", "sketch", "leverage") if has_sketch(kernel) else LANDMARKS
+    # What candidates have to say of the pilot is not about the fit.
+    with held_back(UserWarning):
+        candidates = tuple(measured(name, unfitted(name, size)) for name in names)
     best, why = _best(_affordable(candidates, rows.count, budget.bytes), rows.count, budget)
     size, limit = _size(best, rows, budget)
     return unfitted(best.name, size), Choice(best.name, size, candidates, f"{why}; {limit}")

@@ -68,6 +68,9 @@ class Columns:
         if it is diagonal.
     scaling : str
         How `factors` and `indicators` came about; one of `SCALINGS`.
+    errors_are_medians : bool
+        Whether entries that are twice as far from the centre as the limit count as the centre:
+        they say nothing, where those a little beyond the limit are still large.
     """
 
     lower: Any
@@ -78,6 +81,7 @@ class Columns:
     constant: float = 0.0
     metric: Float64 | None = None
     scaling: str = "as-is"
+    errors_are_medians: bool = False
 
     def transform(self, X: Rows) -> Rows:
         """Return the rows as the kernel sees them, in their dtype."""
@@ -92,6 +96,12 @@ class Columns:
         lower, upper = (np.asarray(limit).astype(dtype) for limit in (self.lower, self.upper))
         centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
         rows = np.clip(X, lower, upper)
+        if self.errors_are_medians:
+            with np.errstate(over="ignore", invalid="ignore"):
+                far = (X - centre > _GAP * (upper - centre)) | (
+                    X - centre < _GAP * (lower - centre)
+                )
+            np.copyto(rows, centre.astype(dtype), where=far)
         rows -= centre.astype(dtype)
         rows *= self.factors.astype(dtype)
         if self.indicators:
@@ -152,32 +162,64 @@ class Columns:
         return replace(self, factors=factor * self.factors, indicators=parts)
 
 
-def prepared_columns(X: Rows, scaling: str, clip: Any) -> Columns | None:
-    """Return what to do to columns, learned from rows; None if there is nothing to indicate.
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Where the entries of every column lie: the median, plausible limits, the spread between."""
 
-    `clip` is "auto" for limits where the values of a column end, apart from errors that are far
-    beyond; a number for that many standard deviations from the median; None for no limits.
+    centre: Vector
+    lower: Vector
+    upper: Vector
+    spread: Vector
+    clip: Any
+
+    @classmethod
+    def of(cls, X: Real, clip: Any) -> Summary:
+        """Look at all entries of dense rows.
+
+        `clip` is "auto" for limits where the values of a column end, apart from errors far beyond;
+        a number for that many standard deviations from the median; None for no limits.
+        """
+        centre = np.median(X, axis=0).astype(np.float64)
+        lower, upper, spread = (np.empty(X.shape[1]) for _ in range(3))
+        for column in range(X.shape[1]):
+            entries = X[:, column].astype(np.float64) - centre[column]
+            low, high = _limits(entries, clip)
+            with np.errstate(over="ignore"):
+                spread[column] = np.clip(entries, low, high).std()
+            lower[column], upper[column] = centre[column] + low, centre[column] + high
+        if clip is not None and clip != "auto":
+            lower, upper = centre - clip * spread, centre + clip * spread
+        return cls(centre, lower, upper, spread, clip)
+
+
+def prepared_columns(X: Rows, summary: Summary | None, scaling: str, clip: Any) -> Columns | None:
+    """Return what to do to the columns of rows; None where a scaling has nothing to do.
+
+    Sparse rows have no summary, and are only clipped and multiplied by one number.
     """
-    if is_sparse(X):
+    if summary is None:
         return _sparse_columns(X, clip) if scaling == "as-is" else None
     kinds = _few_kinds(X) if scaling == "indicators" else ()
     if scaling == "indicators" and not kinds:
         return None
-    centre = np.median(X, axis=0).astype(np.float64)
-    lower, upper, spread = (np.empty(X.shape[1]) for _ in range(3))
-    for column in range(X.shape[1]):
-        entries = X[:, column].astype(np.float64) - centre[column]
-        low, high = _limits(entries, clip)
-        with np.errstate(over="ignore"):
-            spread[column] = np.clip(entries, low, high).std()
-        lower[column], upper[column] = centre[column] + low, centre[column] + high
-    if clip is not None and clip != "auto":
-        lower, upper = centre - clip * spread, centre + clip * spread
+    spread = summary.spread
     factors = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
     if scaling == "as-is":
         factors = (factors > 0.0) / (float(np.sqrt(np.mean(spread**2))) or 1.0)
-    indicators = tuple(_indicators(X, column) for column in kinds)
-    return Columns(lower, upper, centre, factors, indicators, scaling=scaling)
+    return Columns(
+        summary.lower,
+        summary.upper,
+        summary.centre,
+        factors,
+        tuple(_indicators(X, column) for column in kinds),
+        scaling=scaling,
+        errors_are_medians=summary.clip == "auto",
+    )
+
+
+def summary_of(X: Rows, clip: Any) -> Summary | None:
+    """Return the summary of dense rows."""
+    return None if is_sparse(X) else Summary.of(X, clip)
 
 
 def given_columns(X: Rows, scaling: str | None, clip: Any) -> Columns | None:
@@ -185,14 +227,13 @@ def given_columns(X: Rows, scaling: str | None, clip: Any) -> Columns | None:
 
     Nothing is done without being asked for: the kernel's parameters refer to the columns.
     """
-    clip = None if clip == "auto" else clip
     if scaling in (None, "auto"):
-        if clip is None:
+        if clip in (None, "auto"):
             return None
-        limits = prepared_columns(X, "as-is", clip)
+        limits = prepared_columns(X, summary_of(X, clip), "as-is", clip)
         assert limits is not None
         return replace(limits, centre=None, factors=np.ones(X.shape[1]))
-    columns = prepared_columns(X, str(scaling), clip)
+    columns = prepared_columns(X, summary_of(X, clip), str(scaling), clip)
     return plain_columns(X) if columns is None else columns
 
 

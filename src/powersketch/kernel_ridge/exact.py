@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +12,7 @@ from powersketch.arrays import Float64, Rows, Vector
 from powersketch.exceptions import InputError
 from powersketch.execution import check_fits_memory, interruptible
 from powersketch.kernel_ridge.dual import with_intercept
-from powersketch.kernel_ridge.path import LeftOut, default_alphas
+from powersketch.kernel_ridge.path import LeftOut, default_alphas, descend
 from powersketch.kernel_ridge.pilot import Pilot
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution
 from powersketch.kernel_ridge.training_rows import TrainingRows
@@ -23,10 +22,8 @@ from powersketch.random_streams import RandomStreams
 
 # Up to this many rows an eigendecomposition gives all alphas; beyond, each takes a factorisation.
 _ROWS_TO_DECOMPOSE = 1536
-# Landmarks that find an alpha to begin with, the ratio of the steps from there, and their number.
+# Landmarks that find an alpha to begin with.
 _LANDMARKS = 1024
-_RATIO = 4.0
-_MOST_STEPS = 5
 # Of the mean diagonal of the kernel matrix: no smaller alpha leaves a matrix to factor.
 _SMALLEST_ALPHA = 1e-12
 _SMALLEST_SLACK = 1e-12
@@ -90,7 +87,7 @@ def exact_path(
     else:
         least = _SMALLEST_ALPHA * float(matrix.diagonal().mean())
         start = max(_first_alpha(rows, kernel, streams, fit_intercept=fit_intercept), least)
-        _descend(lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)), start, least)
+        descend(lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)), start, least)
     return _best(list(tried.values()), rows, np.sort(sample), fit_intercept=fit_intercept)
 
 
@@ -135,21 +132,6 @@ def _tried(
     residuals = alpha * coef[sample] / (weights * slacks)[:, np.newaxis]
     score = float(weights @ np.mean(residuals**2, axis=1) / weights.sum())
     return _Tried(alpha, score, coef, intercept, residuals, slacks)
-
-
-def _descend(score: Callable[[float], float], start: float, least: float) -> None:
-    """Try alphas from a start in the direction of smaller scores until they rise."""
-    here, below = score(start), score(max(start / _RATIO, least))
-    ratio, alpha = (1.0 / _RATIO, start / _RATIO) if below < here else (_RATIO, start)
-    last = min(here, below)
-    for _ in range(_MOST_STEPS):
-        alpha *= ratio
-        if alpha < least:
-            return
-        new = score(alpha)
-        if new >= last:
-            return
-        last = new
 
 
 def _first_alpha(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from powersketch.arrays import Float64, Real, Rows
+from powersketch.arrays import Float64, Real, Rows, is_sparse
 from powersketch.exceptions import InputTypeError
 from powersketch.execution import Progress
 from powersketch.feature_maps import FeatureMap, map_for
@@ -76,6 +76,16 @@ class Features:
         if self.weight:
             parts.append(self._columns(X))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def product(self, X: Rows, coef: Float64) -> Float64:
+        """Return the features of rows times coefficients of shape (t, m); columns stay sparse."""
+        if not (self.weight and is_sparse(X)):
+            return np.asarray(self.transform(X).astype(np.float64, copy=False) @ coef.T)
+        columns = X @ (math.sqrt(self.weight) * coef.T[-X.shape[1] :])
+        if self.feature_map is None:
+            return np.asarray(columns)
+        of_map = dense(self.feature_map.transform(X)).astype(np.float64, copy=False)
+        return np.asarray(columns + of_map @ coef.T[: of_map.shape[1]])
 
     def size(self, X: Rows) -> int:
         """Return the number of features of rows like these."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -38,6 +39,11 @@ _COLUMNS_AT_A_TIME = 1024
 _EIGENDECOMPOSITION = 12.0
 _FACTORISATION = 0.5
 _FEWEST_FEATURES = 256  # to factor for every alpha
+# Default alphas are about this many if they are tried downhill: first by one ratio, then another,
+# from this share of the trace where nothing better is known.
+_USUAL_TRIES = 6
+_RATIOS = (10.0, 10.0**0.5)
+_USUAL_SHARE = 1e-6
 _PROBES = 16
 # With more than this share of the features in use, further ones would be used as well.
 _MOST_IN_USE = 0.75
@@ -94,8 +100,12 @@ def ridge_solution(
     left_out: Blocks,
     *,
     fit_intercept: bool,
+    start: float | None = None,
 ) -> RidgeSolution:
-    """Solve for the given alpha, or for the one chosen by "gcv", or by "loo" from `left_out`."""
+    """Solve for the given alpha, or for the one chosen by "gcv", or by "loo" from `left_out`.
+
+    Of many features, the default alphas are tried from a start downhill, by factors.
+    """
     if not isinstance(alpha, str):
         return statistics.solve(alpha, fit_intercept=fit_intercept)
     if statistics.count < 2:
@@ -103,10 +113,12 @@ def ridge_solution(
             f"alpha={alpha!r} needs at least 2 rows of positive weight, got {statistics.count}: "
             "give more rows, or a number for alpha."
         )
-    features = statistics.feature_mean.size
-    if alpha == "loo" and alphas is not None and factors_are_cheaper(alphas.size, features):
+    tries = _USUAL_TRIES if alphas is None else alphas.size
+    if alpha == "loo" and factors_are_cheaper(tries, statistics.feature_mean.size):
         left_out = list(left_out)
-        solution = factored_path(statistics, alphas, left_out, fit_intercept=fit_intercept)
+        solution = factored_path(
+            statistics, alphas, left_out, fit_intercept=fit_intercept, start=start
+        )
         if solution is not None:
             return solution
     path = RegularisationPath.of(statistics, fit_intercept=fit_intercept)
@@ -252,36 +264,90 @@ def factors_are_cheaper(alphas: int, features: int) -> bool:
 
 
 def factored_path(
-    statistics: RidgeStatistics, alphas: Vector, left_out: Blocks, *, fit_intercept: bool
+    statistics: RidgeStatistics,
+    alphas: Vector | None,
+    left_out: Blocks,
+    *,
+    fit_intercept: bool,
+    start: float | None = None,
 ) -> RidgeSolution | None:
     """Choose among a few alphas by leave-one-out, from a Cholesky factorisation for each.
 
     None if rounding errors leave a matrix indefinite.
     """
-    gram, cross, _ = statistics.moments(fit_intercept=fit_intercept)
-    if alphas[0] <= rounding_level(gram):
+    path = _FactoredPath(statistics, left_out, fit_intercept=fit_intercept)
+    try:
+        if alphas is None:
+            trace = float(np.trace(path.gram)) or 1.0
+            least = max(_LEAST_SHARE * trace, 2.0 * rounding_level(path.gram))
+            descend(path.score, max(start or _USUAL_SHARE * trace, least), least)
+        else:
+            for alpha in alphas.tolist():
+                path.score(alpha)
+    except np.linalg.LinAlgError:
         return None
-    blocks = [_centred(statistics, *block, fit_intercept=fit_intercept) for block in left_out]
-    scores, coefs, in_use = np.empty(alphas.size), [], 0.0
-    for index, alpha in enumerate(alphas.tolist()):
+    return path.best()
+
+
+def descend(score: Callable[[float], float], start: float, least: float) -> None:
+    """Try alphas from a start in the direction of smaller scores until they rise, then between.
+
+    None is below the least; that one itself is tried where the way leads there.
+    """
+    scores = {start: score(start)}
+
+    def tried(alpha: float) -> float:
+        alpha = max(alpha, least)
+        if alpha not in scores:
+            scores[alpha] = score(alpha)
+        return scores[alpha]
+
+    for ratio in _RATIOS:
+        for direction in (1.0 / ratio, ratio):
+            best = min(scores, key=lambda alpha: scores[alpha])
+            while tried(best * direction) < scores[best]:
+                best = max(best * direction, least)
+
+
+class _FactoredPath:
+    """Leave-one-out scores of single alphas, each from a factorisation."""
+
+    def __init__(self, statistics: RidgeStatistics, blocks: Blocks, *, fit_intercept: bool) -> None:
+        self.statistics, self.fit_intercept = statistics, fit_intercept
+        self.gram, self._cross, _ = statistics.moments(fit_intercept=fit_intercept)
+        self._blocks = [
+            _centred(statistics, *block, fit_intercept=fit_intercept) for block in blocks
+        ]
+        self._tried: dict[float, tuple[float, Float64]] = {}
+        self._in_use = (math.inf, 0.0)
+
+    def score(self, alpha: float) -> float:
+        """Return the score of an alpha, and remember its solution."""
         # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
-        factor = gram.T.copy(order="C")
+        factor = self.gram.T.copy(order="C")
         factor[np.diag_indices_from(factor)] += alpha
-        if not cholesky_in_place(factor):
-            return None
-        if index == 0:
-            in_use = _effective_dimension(factor, alpha)
-        coefs.append(linalg.cho_solve((factor.T, False), cross, check_finite=False))
-        scores[index] = _factored_score(TriangularRows.of(factor), coefs[-1], blocks)
-    best = int(np.argmin(scores))
-    return statistics.solution(
-        coefs[best],
-        float(alphas[best]),
-        fit_intercept=fit_intercept,
-        alphas=alphas,
-        scores=scores,
-        effective_dimension=None if best else in_use,
-    )
+        if alpha <= rounding_level(self.gram) or not cholesky_in_place(factor):
+            raise np.linalg.LinAlgError(f"alpha={alpha} is too small.")
+        if alpha < self._in_use[0]:
+            self._in_use = alpha, _effective_dimension(factor, alpha)
+        coef = linalg.cho_solve((factor.T, False), self._cross, check_finite=False)
+        score = _factored_score(TriangularRows.of(factor), coef, self._blocks)
+        self._tried[alpha] = score, coef
+        return score
+
+    def best(self) -> RidgeSolution:
+        """Return the solution of the least score, with all that were tried."""
+        alphas = sorted(self._tried)
+        scores = [self._tried[alpha][0] for alpha in alphas]
+        best = int(np.argmin(scores))
+        return self.statistics.solution(
+            self._tried[alphas[best]][1],
+            alphas[best],
+            fit_intercept=self.fit_intercept,
+            alphas=np.array(alphas),
+            scores=np.array(scores),
+            effective_dimension=None if best else self._in_use[1],
+        )
 
 
 def left_out_predictions(

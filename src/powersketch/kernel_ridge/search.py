@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from powersketch.arrays import is_sparse
+import numpy as np
+
+from powersketch.arrays import Float64, is_sparse
 from powersketch.exceptions import warn_user
 from powersketch.execution import blas_thread_count, blas_threads
 from powersketch.kernel_ridge.columns import (
@@ -18,6 +20,7 @@ from powersketch.kernel_ridge.columns import (
     normalised,
     plain_columns,
     prepared_columns,
+    summary_of,
 )
 from powersketch.kernel_ridge.metric import (
     FORMS,
@@ -61,6 +64,8 @@ _SCALING_TEXTS = {
     "as-is": "columns as they are",
     "indicators": "columns of equal spread, with indicators for those of few whole numbers",
 }
+# Predictions may leave the range of the targets by this share of it.
+_WIDER = 0.25
 # With half of the landmarks, errors that are larger by this share promise more of larger maps.
 _STILL_FALLING = 0.03
 
@@ -85,6 +90,11 @@ class Model:
     linear: float = 0.0
     trials: tuple[Trial, ...] = ()
     reasons: tuple[str, ...] = ()
+    # The best alpha on the pilot, divided by the root of its rows: on more of them it is larger,
+    # but grows less than they do.
+    alpha_per_root: float | None = None
+    # The least and the largest prediction of every target; None for no limits.
+    limits: Float64 | None = None
 
     @property
     def whole_kernel(self) -> Kernel:
@@ -149,7 +159,8 @@ def _chosen_model(
         search.trials = search.linear_parts()
     elif wishes.linear == "auto":
         search.trials += search.linear_parts()
-    return _with_metric(search, search.simplest_of_the_best(), wishes, streams)
+    model = _with_metric(search, search.simplest_of_the_best(), wishes, streams)
+    return model if wishes.clip is None else replace(model, limits=_plausible(rows.targets))
 
 
 def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStreams) -> Model:
@@ -167,7 +178,20 @@ def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStr
         )
         best, reasons = learned.trial, (*reasons, learned.reason)
     linear = 0.0 if isinstance(best.kernel, Linear) else best.linear
-    return Model(best.columns, best.kernel, linear, tuple(search.trials), reasons)
+    return Model(
+        best.columns,
+        best.kernel,
+        linear,
+        tuple(search.trials),
+        reasons,
+        best.alpha / math.sqrt(pilot.rows.count),
+    )
+
+
+def _plausible(targets: Float64) -> Float64:
+    """Return the range of the targets, widened at both ends: nothing was seen beyond."""
+    least, most = targets.min(axis=0), targets.max(axis=0)
+    return np.array([least - _WIDER * (most - least), most + _WIDER * (most - least)])
 
 
 def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -> Model:
@@ -177,7 +201,8 @@ def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -
         "is used. Give more rows, or a kernel."
     )
     scaling = wishes.scaling if wishes.scaling in SCALINGS else "as-is"
-    columns = prepared_columns(rows.X, str(scaling), wishes.clip) or plain_columns(rows.X)
+    summary = summary_of(rows.X, wishes.clip)
+    columns = prepared_columns(rows.X, summary, str(scaling), wishes.clip) or plain_columns(rows.X)
     columns = normalised(columns, rows.X, streams)
     reason = f"{rows.count} rows are too few for a pilot."
     return Model(columns, Gaussian(1.0), 0.0, (), (reason,))
@@ -192,7 +217,7 @@ class Search:
         self.pilot = Pilot.of(
             rows, fit_intercept=wishes.fit_intercept, streams=streams, threads=threads
         )
-        self.streams, self.clip = streams, wishes.clip
+        self.streams, self.clip, self._all = streams, wishes.clip, rows.X
         self.trials: list[Trial] = []
         self._views: list[View] = []
 
@@ -222,8 +247,9 @@ class Search:
 
     def try_columns(self, scaling: str) -> None:
         """Try Gaussian kernels of a few gammas, and lines, on columns prepared in several ways."""
+        summary = summary_of(self._all, self.clip)
         for name in SCALINGS if scaling == "auto" else (scaling,):
-            columns = prepared_columns(self.pilot.rows.X, name, self.clip)
+            columns = prepared_columns(self._all, summary, name, self.clip)
             if columns is not None:
                 columns = normalised(columns, self.pilot.rows.X, self.streams)
                 view = self.pilot.view(columns)
@@ -271,13 +297,13 @@ class Search:
         chosen = f"{best.describe()} on {_SCALING_TEXTS[best.columns.scaling]}"
         tried = (
             f"{count} models were tried on {rows} rows: the leave-one-out error relative to the "
-            f"variance is {best.error:.4f} with a {chosen}"
+            f"variance is {best.error:.4f} with {_article(chosen)}"
         )
         others = [t for t in self.trials if type(t.kernel) is not type(best.kernel)]
         kinds = {type(t.kernel) for t in others}
         by_kind = [least_error(t for t in others if type(t.kernel) is kind) for kind in kinds]
         figures = ", ".join(
-            f"{trial.error:.4f} with a {describe_kernel(trial.kernel)}"
+            f"{trial.error:.4f} with {_article(describe_kernel(trial.kernel))}"
             for trial in sorted(by_kind, key=lambda trial: trial.error)
         )
         return (f"{tried}{f', {figures}' if figures else ''}.", *self._size_advice(best))
@@ -318,3 +344,7 @@ class Search:
 def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
     """Return the kernel with another gamma."""
     return type(kernel)(**(kernel.get_params(deep=False) | {"gamma": float(gamma)}))
+
+
+def _article(text: str) -> str:
+    return f"{'an' if text[0] in 'aeiou' else 'a'} {text}"
