@@ -21,6 +21,7 @@ from powersketch.kernel_ridge.choice import (
     _size,
     bytes_of_block,
     bytes_of_fit,
+    exact_fits,
 )
 from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
 from tests.kernel_ridge.ridge_data import (
@@ -77,9 +78,12 @@ class TestSize:
         with pytest.warns(UserWarning, match="even 32 features .* than memory_budget=1000"):
             assert _size(LEVERAGE, rows(1000), Budget(None, None, 1000.0))[0] == 32
 
-    def test_grows_with_the_rows_without_a_budget(self) -> None:
-        assert _size(LEVERAGE, rows(10_000), Budget())[0] == 922  # √n log n
-        assert _size(LEVERAGE, rows(20), Budget())[0] == 14
+    def test_is_what_sums_allow_without_a_budget(self) -> None:
+        assert _size(LEVERAGE, rows(20), Budget())[0] == 20
+        assert _size(LEVERAGE, rows(10_000), Budget())[0] == 4096
+        size, why = _size(LEVERAGE, rows(10**6), Budget())
+        assert size == 1000  # 10⁶ · 1000² products
+        assert "as many features as their sums" in why
 
     @pytest.mark.parametrize("budget", [Budget(None, 1.0), Budget(None, 10.0, 4e8)])
     def test_is_the_largest_within_the_budget(self, budget: Budget) -> None:
@@ -134,9 +138,24 @@ class TestEstimator:
             ).fit(X, y)
             assert model.feature_map_.kernel_ == kernel
 
-    def test_gives_few_rows_all_as_landmarks(self) -> None:
+    def test_takes_the_exact_kernel_of_few_rows(self) -> None:
         X, y = diabetes(50)
-        model = ridge(features="auto", random_state=0).fit(X, y)
+        model = ridge(features="auto").fit(X, y)
+        assert (model.choice_.name, model.choice_.n_components) == ("exact", 0)
+        assert str(model.choice_) == "exact kernel: 50 rows are few enough for it"
+        exact = ridge(features="exact").fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), exact.predict(X))
+
+    def test_takes_features_where_rows_are_many_or_a_budget_is_small(self) -> None:
+        assert exact_fits(7000, 10, Budget())
+        assert not exact_fits(8000, 10, Budget())
+        assert exact_fits(11_000, 5000, Budget())
+        assert not exact_fits(1000, 10, Budget(seconds=0.01))
+        assert not exact_fits(1000, 10, Budget(bytes=1e7))
+
+    def test_gives_a_short_first_block_all_as_landmarks(self) -> None:
+        X, y = diabetes(50)
+        model = ridge(features="auto", random_state=0).partial_fit(X, y)
         assert model.choice_.n_components == 50
         assert model.choice_.candidates == ()
         assert "too few for a pilot" in model.choice_.reason
@@ -146,7 +165,7 @@ class TestEstimator:
     def test_repeats_no_landmark_for_its_weight(self) -> None:
         X, y = diabetes(100)
         w = np.random.default_rng(0).integers(1, 6, 100).astype(float)
-        model = ridge(features="auto", alpha=1e-3, random_state=0).fit(X, y, w)
+        model = ridge(features="auto", alpha=1e-3, random_state=0).partial_fit(X, y, w)
         assert np.unique(model.feature_map_.landmarks_, axis=0).shape[0] == 100
         exact = ridge(features="exact", alpha=1e-3, tol=1e-9).fit(X, y, w)
         np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-3)
@@ -160,7 +179,7 @@ class TestEstimator:
 
     def test_keeps_to_a_memory_budget(self) -> None:
         X, y = diabetes()
-        model = ridge(features="auto", memory_budget=1e7, random_state=0).fit(X, y)
+        model = ridge(features="auto", alpha="gcv", memory_budget=1e7, random_state=0).fit(X, y)
         assert model.choice_.n_components == 128
         assert model.coef_.shape == (128,)
 
@@ -200,14 +219,16 @@ def test_a_fit_takes_no_more_than_it_may(
     model = ridge(features="auto", memory_budget=budget, alpha=alpha, random_state=0)
     model.fit(X, y)  # What is imported for the first time does not count.
     assert peak_bytes(lambda: model.fit(X, y)) <= budget
-    assert model.choice_.n_components >= least
+    assert model.choice_.name == "exact" or model.choice_.n_components >= least
     assert peak_bytes(lambda: model.predict(X)) <= budget
 
 
 def test_a_larger_budget_allows_more_features() -> None:
     X, y = blocks(2000, 5)
     sizes = [
-        ridge(features="auto", memory_budget=budget, random_state=0).fit(X, y).choice_.n_components
+        ridge(features="auto", alpha="gcv", memory_budget=budget, random_state=0)
+        .fit(X, y)
+        .choice_.n_components
         for budget in (9.5e6, 20e6, 100e6, 300e6)
     ]
     assert sizes == sorted(set(sizes))
@@ -216,7 +237,7 @@ def test_a_larger_budget_allows_more_features() -> None:
 @pytest.mark.parametrize("rows", [100, 1000])
 def test_the_advised_budget_is_enough(rows: int) -> None:
     X, y = waves(rows)
-    model = ridge(features="auto", memory_budget=1000, random_state=0)
+    model = ridge(features="auto", alpha="gcv", memory_budget=1000, random_state=0)
     with pytest.warns(UserWarning, match="even 32 features .* more than memory_budget=1000") as w:
         model.fit(X, y)
     advised = int(re.search(r"give memory_budget=(\d+) or more", str(w[0].message))[1])  # type: ignore[index]
@@ -241,9 +262,9 @@ def test_the_advised_budgets_of_both_kinds_are_enough() -> None:
 
 def test_few_rows_keep_to_a_budget_as_well() -> None:
     X, y = waves(120)
-    whole = ridge(features="auto", memory_budget=1e8, random_state=0).fit(X, y)
+    whole = ridge(features="auto", alpha="gcv", memory_budget=1e8, random_state=0).fit(X, y)
     assert whole.choice_.n_components == 120
-    part = ridge(features="auto", memory_budget=8.9e6, random_state=0).fit(X, y)
+    part = ridge(features="auto", alpha="gcv", memory_budget=8.9e6, random_state=0).fit(X, y)
     assert part.choice_.n_components == 64
     assert "memory is limited" in part.choice_.reason
 

@@ -16,7 +16,7 @@ from powersketch import kernels
 from powersketch.kernel_ridge import SketchedKernelRidge
 from powersketch.kernel_ridge.dual import DualSystem, exact_solution
 from powersketch.kernel_ridge.training_rows import TrainingRows
-from tests.kernel_ridge.ridge_data import classifier, diabetes, digits, ridge, std, waves, weights
+from tests.kernel_ridge.ridge_data import classifier, diabetes, digits, ridge, waves, weights
 
 KERNEL = kernels.Gaussian(0.05)
 each_weighting = pytest.mark.parametrize("weighted", [True, False])
@@ -77,7 +77,7 @@ class TestExact:
         X, y = diabetes(150)
         model = ridge(kernel, features="exact").fit(X, y)
         assert model.kernel_.gamma == pytest.approx(1.0 / (10 * X.var()), rel=1e-12)
-        for name in ("choice_", "feature_map_", "statistics_", "noise_variance_"):
+        for name in ("choice_", "feature_map_", "statistics_"):
             assert not hasattr(model, name)
         with pytest.raises(AttributeError, match="use dual_coef_"):
             _ = model.coef_
@@ -85,10 +85,6 @@ class TestExact:
             AttributeError, match="effective_dimension_ exists only after a fit on features"
         ):
             _ = model.effective_dimension_
-        with pytest.raises(
-            AttributeError, match="the standard deviation of predictions exists only after a fit on"
-        ):
-            std(model, X)
 
     def test_takes_sparse_rows_and_float32(self) -> None:
         X, y = digits(150)

@@ -119,6 +119,8 @@ def test_a_path_needs_two_rows() -> None:
     for alpha in ("loo", "gcv"):
         with pytest.raises(ValueError, match="needs at least 2 rows of positive weight, got 1"):
             ridge(alpha=alpha).fit(X[:1], y[:1])
+    with pytest.raises(ValueError, match="needs at least 2 rows of positive weight, got 1"):
+        ridge(features="exact", alpha="loo").fit(X, y, np.eye(50)[3])
 
 
 def test_nothing_is_there_before_a_fit() -> None:

@@ -264,12 +264,50 @@ class TestPartialFit:
         assert streamed.alphas_.size == 50
         assert streamed.score(X, y) > 0.97
 
-    def test_cannot_leave_out_rows_that_are_gone(self) -> None:
+    def test_leaves_out_rows_of_all_blocks(self) -> None:
         X, y = diabetes()
-        model = ridge(alpha=1.0, random_state=0).partial_fit(X, y)
-        model.set_params(alpha="loo")
-        with pytest.raises(ValueError, match="cannot leave out rows that it no longer has"):
-            model.predict(X)
+        model = ridge(features=Identity(), alpha=1.0).partial_fit(X[:300], y[:300])
+        model.partial_fit(X[300:], y[300:]).set_params(alpha="loo")
+        whole = ridge(features=Identity(), alpha="loo").fit(X, y)
+        np.testing.assert_allclose(model.scores_, whole.scores_, rtol=1e-9)
+        assert model.alpha_ == pytest.approx(whole.alpha_, rel=1e-9)
+        np.testing.assert_allclose(std(model, X), std(whole, X), rtol=1e-6)
+
+    def test_leaves_out_a_sample_of_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(base, "LEFT_OUT_ROWS", 100)
+        X, y = waves()
+        model = ridge(alpha="loo", random_state=0)
+        for start in range(0, 400, 80):
+            model.partial_fit(X[start : start + 80], y[start : start + 80])
+        assert model.score(X, y) > 0.97
+        kept = model._sample.rows
+        assert kept.count == 100
+        blocks = np.searchsorted(np.sort(y), kept.targets)
+        assert np.isin(kept.targets, y).all()
+        assert np.unique(blocks).size == 100
+
+    def test_does_not_look_at_a_block_again(self) -> None:
+        X, y = waves()
+        expected = ridge(alpha="loo", random_state=0).partial_fit(X[:200], y[:200])
+        expected.partial_fit(X[200:], y[200:])
+        model = ridge(alpha="loo", random_state=0)
+        buffer, values = X[:200].copy(), y[:200].copy()
+        model.partial_fit(buffer, values)
+        buffer[:], values[:] = X[200:], y[200:]  # as readers do that fill one array again and again
+        model.partial_fit(buffer, values)
+        np.testing.assert_array_equal(model.scores_, expected.scores_)
+        np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+    @pytest.mark.parametrize("alpha", [0.1, "loo"])
+    def test_continues_a_fit_with_the_exact_kernel(self, alpha: Any) -> None:
+        X, y = waves()
+        model = ridge(features="auto", alpha=alpha, random_state=0).fit(X[:300], y[:300])
+        assert model.choice_.name == "exact"
+        model.partial_fit(X[300:], y[300:])
+        assert model.statistics_.count == 400
+        assert not hasattr(model, "dual_coef_")
+        whole = ridge(features="exact", alpha=model.alpha_).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=0.02)
 
     def test_needs_the_same_columns_and_targets(self) -> None:
         X, y = diabetes()
@@ -284,7 +322,7 @@ class TestPartialFit:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"alpha": "loo"}, "cannot leave out rows.*alpha='gcv' or a number"),
+            ({"features": "row-sketch"}, "partial_fit cannot be used with features='row-sketch'"),
             ({"features": "exact"}, "partial_fit cannot be used with features='exact'"),
         ],
     )
@@ -303,7 +341,7 @@ class TestFailedFit:
             def transform(self, X: Any) -> Any:
                 raise KeyboardInterrupt
 
-        model.set_params(features=Breaking())
+        model.set_params(kernel="auto", features=Breaking())
         with pytest.raises(KeyboardInterrupt):
             model.fit(X[:, :3], y)
         np.testing.assert_array_equal(model.predict(X), before)

@@ -15,6 +15,7 @@ from powersketch.kernel_ridge import (
     row_sketch,
 )
 from powersketch.kernel_ridge.dual import DualSystem
+from powersketch.kernel_ridge.features import Features
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution, sketched_rows
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.random_streams import RandomStreams
@@ -47,14 +48,14 @@ class TestRowSketch:
         kernel, alpha = kernels.Gaussian(0.5 / (X.shape[1] * X.var())), 4.0
         K, ones = kernel(X), np.ones(400)
         least = alpha * y @ np.linalg.solve(K + alpha * np.eye(400), y)
-        features = LeverageNystroem(kernel, n_components=400, random_state=0).fit(X)
+        landmarks = LeverageNystroem(kernel, n_components=400, random_state=0).fit(X)
         ratios = []
         for seed in range(20):
             system = DualSystem(TrainingRows(X, y, None), kernel, alpha, None, seed, None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CoarseSketchWarning)
                 solution, report = row_sketch_solution(
-                    system, features, fit_intercept=False, eps=eps, verbose=0
+                    system, Features(landmarks), fit_intercept=False, eps=eps, verbose=0
                 )
             ratios.append(objective(K, solution.coef, y, ones, alpha) / least)
             assert ratios[-1] <= report.objective_ratio * (1.0 + 1e-9)

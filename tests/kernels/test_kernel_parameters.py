@@ -180,11 +180,11 @@ class TestParameters:
         np.testing.assert_array_equal(kernel([[1.0]], [[5.0]]), [[30.0]])
 
     @pytest.mark.parametrize(
-        "wrong", [{"degree": 3, "gamma": -1.0}, {"degree": 3, "order": 1}, {"gamma": "auto"}]
+        "wrong", [{"degree": 3, "gamma": -1.0}, {"degree": 3, "order": 1}, {"gamma": "sqrt"}]
     )
     def test_nothing_changes_if_one_is_refused(self, wrong: dict[str, Any]) -> None:
         kernel = Polynomial(degree=2, coef0=1.0)
-        with pytest.raises(ValueError, match=r"out of range|has no order|gamma='auto' is unknown"):
+        with pytest.raises(ValueError, match=r"out of range|has no order|gamma='sqrt' is unknown"):
             kernel.set_params(**wrong)
         assert kernel == Polynomial(degree=2, coef0=1.0)
 
