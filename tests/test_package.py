@@ -18,6 +18,7 @@ PUBLIC = [
     "ArcCosineSketch",
     "DotProductSketch",
     "GaussianSketch",
+    "LearnedMetric",
     "LeverageNystroem",
     "NeuralTangentSketch",
     "PolynomialSketch",

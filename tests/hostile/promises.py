@@ -50,7 +50,7 @@ from tests.hostile.promises_of_values import (
     residual_is_told,
     results_are_finite,
 )
-from tests.hostile.subjects import EXACT_KERNELS, FITTED, MAPS, RIDGE, SUBJECTS, SYSTEMS
+from tests.hostile.subjects import EXACT_KERNELS, FITTED, MAPS, METRICS, RIDGE, SUBJECTS, SYSTEMS
 
 # The sizes that nobody can take for measurements.
 _ABSURD_SIZES = {name: row for name, row in ABSURD_ROWS.items() if name != "-9999"}
@@ -125,12 +125,14 @@ def corrupt_new_rows_are_refused(subject: Any, make: Callable[[], Any], seed: in
 
 
 PROMISES: dict[str, Promise] = {
-    "results are finite": Promise(results_are_finite, SUBJECTS, GOOD),
-    "bad rows are refused": Promise(bad_rows_are_refused, SUBJECTS, BAD),
-    "bad new rows are refused": Promise(bad_new_rows_are_refused, FITTED, BAD),
-    "corrupt rows are refused": Promise(corrupt_rows_are_refused, SUBJECTS, CORRUPT, isolated=True),
+    "results are finite": Promise(results_are_finite, {**SUBJECTS, **METRICS}, GOOD),
+    "bad rows are refused": Promise(bad_rows_are_refused, {**SUBJECTS, **METRICS}, BAD),
+    "bad new rows are refused": Promise(bad_new_rows_are_refused, {**FITTED, **METRICS}, BAD),
+    "corrupt rows are refused": Promise(
+        corrupt_rows_are_refused, {**SUBJECTS, **METRICS}, CORRUPT, isolated=True
+    ),
     "corrupt new rows are refused": Promise(
-        corrupt_new_rows_are_refused, FITTED, CORRUPT, isolated=True
+        corrupt_new_rows_are_refused, {**FITTED, **METRICS}, CORRUPT, isolated=True
     ),
     "the diagonal is exact": Promise(diagonal_is_exact, _EXACT_DIAGONAL, GOOD, refusal="allowed"),
     "kernels are positive": Promise(kernel_is_positive, EXACT_KERNELS, GOOD),
@@ -142,7 +144,9 @@ PROMISES: dict[str, Promise] = {
     "Gaussian systems are solved": Promise(
         residual_is_told, _GAUSSIAN_SYSTEMS, _MODERATE, refusal="wrong"
     ),
-    "splits change nothing": Promise(splits_change_nothing, FITTED, GOOD, refusal="allowed"),
+    "splits change nothing": Promise(
+        splits_change_nothing, {**FITTED, **METRICS}, GOOD, refusal="allowed"
+    ),
     "threads change nothing": Promise(threads_change_nothing, SUBJECTS, GOOD, refusal="allowed"),
     "containers change nothing": Promise(
         containers_change_nothing,
@@ -152,7 +156,7 @@ PROMISES: dict[str, Promise] = {
         refusal="allowed",
     ),
     "a failed fit leaves the last one": Promise(
-        failed_fit_leaves_the_last_one, FITTED, {**BAD, **GOOD}, refusal="allowed"
+        failed_fit_leaves_the_last_one, {**FITTED, **METRICS}, {**BAD, **GOOD}, refusal="allowed"
     ),
     "the choice is good": Promise(choice_is_good, CHOOSERS, REGIONS),
     "certificates are true": Promise(

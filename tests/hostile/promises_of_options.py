@@ -40,6 +40,8 @@ _MEANT = (
     ("memory_budget", "row-sketch"),
     ("memory_budget", "auto"),
     ("time_budget", "auto"),
+    ("memory_budget", "default"),
+    ("time_budget", "default"),
 )
 HUGE: dict[str, dict[str, Any]] = {
     "degree=10**4": {"degree": 10**4},

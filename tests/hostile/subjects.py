@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from powersketch import (
     ArcCosineSketch,
     GaussianSketch,
+    LearnedMetric,
     LeverageNystroem,
     NeuralTangentSketch,
     PolynomialSketch,
@@ -27,6 +28,8 @@ from tests.feature_maps.cases import CASES, ESTIMATORS, Case
 from tests.kernels.kernel_cases import KERNELS
 
 Array = NDArray[Any]
+FORMS = ("full", "diagonal")
+_ROWS_FOR_A_METRIC = 40
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,24 @@ class RidgeSubject(Subject):
     def apply(self, fitted: Any, X: Any) -> Array:
         values: Array = fitted.decision_function(X) if self.classifies else fitted.predict(X)
         return values
+
+
+@dataclass(frozen=True)
+class MetricSubject(Subject):
+    """A metric learned from such targets; few rows are given several times."""
+
+    form: str = field(kw_only=True)
+
+    def estimator(self, **changes: Any) -> Any:
+        return LearnedMetric(**{"metric": self.form, "random_state": 5, **changes})
+
+    def refit(self, estimator: Any, X: Any, y: Any = None) -> Any:
+        y = targets(X) if y is None else y
+        times = math.ceil(_ROWS_FOR_A_METRIC / max(len(y), 1))
+        if times > 1:
+            X = sp.vstack([X] * times) if sp.issparse(X) else np.concatenate([X] * times)
+            y = np.tile(y, times)
+        return estimator.fit(X, y)
 
 
 @dataclass(frozen=True)
@@ -212,7 +233,7 @@ def _nystroem() -> list[Subject]:
             parameters={"kernel": kernel, "landmarks": landmarks, "n_components": 20},
         )
         for landmarks in LANDMARK_DRAWS
-        for kernel in (None, Gaussian(0.5), Polynomial(3, coef0=1.0))
+        for kernel in ("gaussian", Gaussian(0.5), Polynomial(3, coef0=1.0))
     ] + [
         NystroemSubject(
             f"LeverageNystroem({kernel!r})",
@@ -223,17 +244,20 @@ def _nystroem() -> list[Subject]:
     ]
 
 
+_SKETCH: dict[str, Any] = {"kernel": "gaussian", "features": "sketch", "alpha": 1.0}
 _RIDGE: dict[str, dict[str, Any]] = {
     "default": {},
-    "gcv": {"alpha": "gcv"},
-    "loo": {"alpha": "loo"},
-    "polynomial": {"kernel": "polynomial", "kernel_params": {"degree": 3, "coef0": 1.0}},
-    "given map": {"features": ArcCosineSketch(n_components=256)},
-    "landmarks": {"features": "landmarks", "n_components": 20},
-    "auto": {"features": "auto"},
-    "exact": {"features": "exact"},
-    "exact polynomial": {"kernel": Polynomial(3, coef0=1.0), "features": "exact"},
-    "row-sketch": {"features": "row-sketch"},
+    "sketch": _SKETCH,
+    "gcv": _SKETCH | {"alpha": "gcv"},
+    "loo": _SKETCH | {"alpha": "loo"},
+    "polynomial": _SKETCH | {"kernel": "polynomial", "kernel_params": {"degree": 3, "coef0": 1.0}},
+    "given map": {"features": ArcCosineSketch(n_components=256), "alpha": 1.0},
+    "landmarks": _SKETCH | {"features": "landmarks", "n_components": 20},
+    "auto": _SKETCH | {"features": "auto"},
+    "exact": _SKETCH | {"features": "exact"},
+    "exact loo": _SKETCH | {"features": "exact", "alpha": "loo"},
+    "exact polynomial": _SKETCH | {"kernel": Polynomial(3, coef0=1.0), "features": "exact"},
+    "row-sketch": _SKETCH | {"features": "row-sketch"},
 }
 
 
@@ -272,5 +296,6 @@ LANDMARKS = _named(_nystroem())
 EXACT_KERNELS = _named([KernelSubject(repr(k), "kernel", kernel=k) for k in KERNELS])
 RIDGE = _named(_ridge())
 SYSTEMS = _named(_solvers())
+METRICS = _named([MetricSubject(f"{form} metric", "metric", form=form) for form in FORMS])
 FITTED = {**MAPS, **LANDMARKS, **RIDGE}
 SUBJECTS = {**FITTED, **EXACT_KERNELS, **SYSTEMS}

@@ -20,7 +20,7 @@ from tests.hostile.matrices import GOOD, MATRICES
 from tests.hostile.outcomes import FAILED, HELD, REFUSED, Outcome, demand, outcome_of
 from tests.hostile.promises import PROMISES
 from tests.hostile.promises_of_values import results_are_finite
-from tests.hostile.subjects import SUBJECTS, Subject
+from tests.hostile.subjects import FITTED, METRICS, SUBJECTS, Subject
 
 
 def _raise(error: Exception) -> None:
@@ -82,9 +82,7 @@ class TestOutcomes:
 class TestCoverage:
     def test_every_public_estimator_is_attacked(self) -> None:
         attacked = {
-            type(subject.estimator()).__name__
-            for subject in SUBJECTS.values()
-            if subject.family in ("map", "landmarks", "ridge")
+            type(subject.estimator()).__name__ for subject in {**FITTED, **METRICS}.values()
         }
         public = {
             name for name in powersketch.__all__ if hasattr(getattr(powersketch, name), "fit")

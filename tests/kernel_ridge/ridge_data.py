@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_diabetes, load_digits
 
+from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.kernels import Kernel
 
 Float64 = NDArray[np.float64]
@@ -38,6 +39,24 @@ class Cauchy(Kernel):
 
     def _diagonal_values(self, sizes: Float64) -> Float64:
         return np.ones_like(sizes)
+
+
+def ridge(kernel: Any = None, **parameters: Any) -> SketchedKernelRidge:
+    """Return a regressor that chooses nothing, but for what it is told to."""
+    return SketchedKernelRidge(**_plain(kernel, parameters))
+
+
+def classifier(kernel: Any = None, **parameters: Any) -> SketchedKernelRidgeClassifier:
+    """Return a classifier that chooses nothing, but for what it is told to."""
+    return SketchedKernelRidgeClassifier(**_plain(kernel, parameters))
+
+
+def _plain(kernel: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters of a sketch of the Gaussian kernel with alpha 1, where none are given."""
+    parameters = {"features": "sketch", "alpha": 1.0} | parameters
+    if kernel is None and isinstance(parameters["features"], str):
+        kernel = "gaussian"
+    return parameters if kernel is None else {"kernel": kernel} | parameters
 
 
 def features(rows: int = 60, columns: int = 12, seed: int = 0, mean: float = 2.0) -> Float64:

@@ -13,8 +13,8 @@ from sklearn.exceptions import DataConversionWarning
 
 from powersketch import GaussianSketch
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
-from tests.kernel_ridge.ridge_data import diabetes, digits, std, waves
+from powersketch.kernel_ridge import SketchedKernelRidge
+from tests.kernel_ridge.ridge_data import classifier, diabetes, digits, ridge, std, waves
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from tests.kernel_ridge.ridge_data import diabetes, digits, std, waves
 )
 def test_a_map_that_changes_between_blocks_is_refused(change: dict[str, Any]) -> None:
     X, y = waves(200)
-    model = SketchedKernelRidge(n_components=30, random_state=0).partial_fit(X, y)
+    model = ridge(n_components=30, random_state=0).partial_fit(X, y)
     model.set_params(**change)
     with pytest.raises(InputError, match=f"{next(iter(change))} has changed since the first block"):
         model.partial_fit(X, y)
@@ -37,9 +37,7 @@ def test_a_map_that_changes_between_blocks_is_refused(change: dict[str, Any]) ->
 
 def test_a_given_map_that_changes_between_blocks_is_refused() -> None:
     X, y = waves(200)
-    model = SketchedKernelRidge(
-        features=GaussianSketch(n_components=30), random_state=0
-    ).partial_fit(X, y)
+    model = ridge(features=GaussianSketch(n_components=30), random_state=0).partial_fit(X, y)
     model.set_params(features__gamma=3.0)
     with pytest.raises(InputError, match="features__gamma has changed since the first block"):
         model.partial_fit(X, y)
@@ -47,19 +45,17 @@ def test_a_given_map_that_changes_between_blocks_is_refused() -> None:
 
 def test_what_the_solution_alone_depends_on_may_change() -> None:
     X, y = waves(200)
-    model = SketchedKernelRidge(n_components=30, random_state=0).partial_fit(X, y)
+    model = ridge(n_components=30, random_state=0).partial_fit(X, y)
     model.set_params(alpha=5.0, fit_intercept=False, verbose=False).partial_fit(X, y)
     twice = np.vstack((X, X)), np.concatenate((y, y))
-    once = SketchedKernelRidge(features=model.feature_map_, alpha=5.0, fit_intercept=False).fit(
-        *twice
-    )
+    once = ridge(features=model.feature_map_, alpha=5.0, fit_intercept=False).fit(*twice)
     np.testing.assert_allclose(model.predict(X), once.predict(X), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("change", [{"alpha": "cv"}, {"fit_intercept": "no"}, {"alpha": -1.0}])
 def test_parameters_are_checked_when_blocks_are_solved(change: dict[str, Any]) -> None:
     X, y = waves(200)
-    model = SketchedKernelRidge(n_components=30, random_state=0).partial_fit(X, y)
+    model = ridge(n_components=30, random_state=0).partial_fit(X, y)
     model.set_params(**change)
     with pytest.raises((InputError, InputTypeError), match=next(iter(change))):
         model.predict(X)
@@ -68,9 +64,9 @@ def test_parameters_are_checked_when_blocks_are_solved(change: dict[str, Any]) -
 def test_what_was_fitted_does_not_depend_on_later_parameters() -> None:
     X, y = waves(200)
     parameters: dict[str, Any] = {"n_components": 30, "random_state": 0, "alpha": 0.1}
-    model = SketchedKernelRidge(**parameters).fit(X, y + 5.0)
+    model = ridge(**parameters).fit(X, y + 5.0)
     expected = std(model, X), model.effective_dimension_
-    changed = SketchedKernelRidge(**parameters).fit(X, y + 5.0).set_params(fit_intercept=False)
+    changed = ridge(**parameters).fit(X, y + 5.0).set_params(fit_intercept=False)
     np.testing.assert_array_equal(std(changed, X), expected[0])
     assert changed.effective_dimension_ == expected[1]
 
@@ -79,7 +75,7 @@ def masked(values: Any) -> Any:
     return np.ma.array(values, mask=np.asarray(values) > 0.5)
 
 
-@pytest.mark.parametrize("estimator", [SketchedKernelRidge, SketchedKernelRidgeClassifier])
+@pytest.mark.parametrize("estimator", [ridge, classifier])
 def test_masked_values_are_refused(estimator: Any) -> None:
     X, y = waves(100)
     labels = (y > 0.0).astype(int)
@@ -106,13 +102,13 @@ def test_masked_values_are_refused(estimator: Any) -> None:
 def test_targets_that_are_no_numbers_are_refused(y: Any) -> None:
     X, _ = waves(100)
     with pytest.raises(InputTypeError, match="y has dtype"):
-        SketchedKernelRidge().fit(X, y)
+        ridge().fit(X, y)
 
 
 def test_targets_of_any_numeric_type_are_taken() -> None:
     X, y = waves(100)
     for dtype in (bool, np.int8, np.float16, np.longdouble, object):
-        model = SketchedKernelRidge(random_state=0).fit(X, np.round(y).astype(dtype))
+        model = ridge(random_state=0).fit(X, np.round(y).astype(dtype))
         assert model.predict(X).dtype == np.float64
 
 
@@ -122,7 +118,7 @@ def test_predictions_that_float32_cannot_hold_are_refused(
     kind: str, scale: float, reached: str
 ) -> None:
     X, y = waves(100)
-    model = SketchedKernelRidge(features=kind, random_state=0).fit(X, scale * y)
+    model = ridge(features=kind, random_state=0).fit(X, scale * y)
     with pytest.raises(InputError, match=f"predictions are {reached} the range of float32"):
         model.predict(X.astype(np.float32))
     assert 0.0 < np.abs(model.predict(X)).max() < np.inf
@@ -131,14 +127,14 @@ def test_predictions_that_float32_cannot_hold_are_refused(
 def test_the_warning_of_a_column_of_labels_names_the_line_of_the_user() -> None:
     X, y = waves(100)
     with pytest.warns(DataConversionWarning, match="column-vector y was passed") as caught:
-        SketchedKernelRidgeClassifier().fit(X, (y > 0.0)[:, np.newaxis])
+        classifier().fit(X, (y > 0.0)[:, np.newaxis])
     assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("alphas", ["abc", [1j, 2.0], (a for a in (1.0, 2.0)), {1.0}])
 def test_alphas_of_another_type_are_refused(alphas: Any) -> None:
     with pytest.raises(InputError, match=r"alphas=.*allowed is a list"):
-        SketchedKernelRidge(alpha="loo", alphas=alphas).fit(*waves(50))
+        ridge(alpha="loo", alphas=alphas).fit(*waves(50))
 
 
 COMPONENTS = 400
@@ -151,7 +147,7 @@ def loaded(model: Any) -> Any:
 
 def fitted(**parameters: Any) -> SketchedKernelRidge:
     X, y = diabetes()
-    return SketchedKernelRidge(n_components=COMPONENTS, random_state=0, **parameters).fit(X, y)
+    return ridge(n_components=COMPONENTS, random_state=0, **parameters).fit(X, y)
 
 
 @pytest.mark.parametrize("alpha", [1.0, "loo", "gcv"])
@@ -186,9 +182,9 @@ def test_a_loaded_model_does_not_start_anew_in_silence() -> None:
     np.testing.assert_array_equal(model.predict(X), before)
     model.fit(X, y).partial_fit(X, y)  # a new fit has everything again
     assert model.statistics_.count == 884
-    classifier = SketchedKernelRidgeClassifier(n_components=50, random_state=0).fit(*digits(200))
+    labelled = classifier(n_components=50, random_state=0).fit(*digits(200))
     with pytest.raises(AttributeError, match=r"partial_fit .*pickle"):
-        loaded(classifier).partial_fit(*digits(200))
+        loaded(labelled).partial_fit(*digits(200))
 
 
 def test_statistics_that_are_put_back_serve_again() -> None:
@@ -203,7 +199,7 @@ def test_statistics_that_are_put_back_serve_again() -> None:
 
 def test_a_model_of_blocks_goes_on_after_loading() -> None:
     X, y = diabetes()
-    model = SketchedKernelRidge(n_components=40, random_state=0).partial_fit(X[:200], y[:200])
+    model = ridge(n_components=40, random_state=0).partial_fit(X[:200], y[:200])
     again = loaded(model).partial_fit(X[200:], y[200:])
     expected = model.partial_fit(X[200:], y[200:])
     np.testing.assert_array_equal(again.predict(X), expected.predict(X))
@@ -222,7 +218,7 @@ def test_a_copy_in_memory_keeps_everything(copied: Any) -> None:
 
 def test_the_exact_mode_stores_rows_once() -> None:
     X, y = diabetes()
-    model = SketchedKernelRidge(features="exact").fit(X, y)
+    model = ridge(features="exact").fit(X, y)
     assert len(pickle.dumps(model)) < 2 * X.nbytes
     np.testing.assert_array_equal(loaded(model).predict(X), model.predict(X))
 
@@ -231,7 +227,7 @@ def test_the_exact_mode_stores_rows_once() -> None:
 def test_rows_that_are_changed_after_the_fit_change_nothing(kind: str) -> None:
     X, y = diabetes(100)
     mine = X.copy()
-    model = SketchedKernelRidge(features=kind, random_state=0).fit(mine, y)
+    model = ridge(features=kind, random_state=0).fit(mine, y)
     before = model.predict(X)
     mine[:] = 0.0
     np.testing.assert_array_equal(model.predict(X), before)

@@ -9,8 +9,7 @@ import pytest
 from sklearn.linear_model import RidgeClassifier
 
 from powersketch import GaussianSketch
-from powersketch.kernel_ridge import SketchedKernelRidgeClassifier
-from tests.kernel_ridge.ridge_data import digits, weights
+from tests.kernel_ridge.ridge_data import classifier, digits, weights
 
 SKETCH = GaussianSketch("scale", n_components=60)
 
@@ -25,9 +24,7 @@ class TestAgainstScikitLearn:
         X, y = digits(1000)
         X, y = X[y < classes], y[y < classes]
         w = weights(len(y)) if weighted else None
-        model = SketchedKernelRidgeClassifier(
-            features=SKETCH, class_weight=class_weight, random_state=0
-        )
+        model = classifier(features=SKETCH, class_weight=class_weight, random_state=0)
         model.fit(X, y, w)
         Z = model.feature_map_.transform(X)
         peer = RidgeClassifier(class_weight=class_weight).fit(Z, y, w)
@@ -39,7 +36,7 @@ class TestAgainstScikitLearn:
 
     def test_leave_one_out_gives_a_good_classifier(self) -> None:
         X, y = digits(1500)
-        model = SketchedKernelRidgeClassifier(alpha="loo", n_components=300, random_state=0)
+        model = classifier(alpha="loo", n_components=300, random_state=0)
         assert model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.94
 
 
@@ -47,42 +44,42 @@ class TestLabels:
     def test_may_be_text(self) -> None:
         X, y = digits(300)
         names = np.array([f"digit {label}" for label in y])
-        model = SketchedKernelRidgeClassifier(random_state=0).fit(X, names)
-        numbers = SketchedKernelRidgeClassifier(random_state=0).fit(X, y)
+        model = classifier(random_state=0).fit(X, names)
+        numbers = classifier(random_state=0).fit(X, y)
         assert set(model.predict(X)) <= set(names)
         assert model.score(X, names) == numbers.score(X, y)
 
     def test_of_rows_without_weight_do_not_exist(self) -> None:
         X, y = digits(300)
         w = np.where(y == 9, 0.0, 1.0)
-        model = SketchedKernelRidgeClassifier(random_state=0).fit(X, y, w)
+        model = classifier(random_state=0).fit(X, y, w)
         np.testing.assert_array_equal(model.classes_, np.arange(9))
-        without = SketchedKernelRidgeClassifier(random_state=0).fit(X[y < 9], y[y < 9])
+        without = classifier(random_state=0).fit(X[y < 9], y[y < 9])
         np.testing.assert_allclose(model.decision_function(X), without.decision_function(X))
 
     def test_of_one_class_are_refused(self) -> None:
         X, y = digits(300)
         with pytest.raises(ValueError, match=r"at least 2 classes, got 1 class: \[3\]"):
-            SketchedKernelRidgeClassifier().fit(X, np.full(300, 3))
+            classifier().fit(X, np.full(300, 3))
         with pytest.raises(ValueError, match=r"at least 2 classes, got 1 class"):
-            SketchedKernelRidgeClassifier().fit(X, y, np.where(y == 3, 1.0, 0.0))
+            classifier().fit(X, y, np.where(y == 3, 1.0, 0.0))
 
     def test_that_are_real_numbers_are_refused(self) -> None:
         with pytest.raises(ValueError, match="Unknown label type"):
-            SketchedKernelRidgeClassifier().fit(*[a / 3.0 for a in digits(100)])
+            classifier().fit(*[a / 3.0 for a in digits(100)])
 
     def test_must_be_as_many_as_rows(self) -> None:
         X, y = digits(100)
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            SketchedKernelRidgeClassifier().fit(X, y[1:])
+            classifier().fit(X, y[1:])
         with pytest.raises(ValueError, match="requires y to be passed"):
-            SketchedKernelRidgeClassifier().fit(X, None)
+            classifier().fit(X, None)
 
 
 class TestPartialFit:
     def test_equals_one_fit_with_the_same_map(self) -> None:
         X, y = digits(600)
-        streamed = SketchedKernelRidgeClassifier(features=SKETCH, random_state=0)
+        streamed = classifier(features=SKETCH, random_state=0)
         for start in range(0, 600, 150):
             part = slice(start, start + 150)
             streamed.partial_fit(X[part], y[part], classes=np.arange(10))
@@ -95,7 +92,7 @@ class TestPartialFit:
         X, y = digits(600)
         # The map is that of the first class, and has to suit the others.
         everywhere = GaussianSketch("scale", n_components=200, method="fourier")
-        model = SketchedKernelRidgeClassifier(features=everywhere, random_state=0)
+        model = classifier(features=everywhere, random_state=0)
         order = np.argsort(y, kind="stable")
         for part in np.array_split(order, 20):
             model.partial_fit(X[part], y[part], classes=range(10))
@@ -104,14 +101,14 @@ class TestPartialFit:
     def test_names_what_is_wrong(self) -> None:
         X, y = digits(100)
         with pytest.raises(ValueError, match="classes=None in the first call of partial_fit"):
-            SketchedKernelRidgeClassifier().partial_fit(X, y)
+            classifier().partial_fit(X, y)
         with pytest.raises(ValueError, match="at least 2 classes"):
-            SketchedKernelRidgeClassifier().partial_fit(X, y, classes=[1])
+            classifier().partial_fit(X, y, classes=[1])
         with pytest.raises(ValueError, match=r"labels \[9\], which are not among the classes"):
-            SketchedKernelRidgeClassifier().partial_fit(X, y, classes=range(9))
+            classifier().partial_fit(X, y, classes=range(9))
         with pytest.raises(ValueError, match="class_weight='balanced' needs all rows"):
-            SketchedKernelRidgeClassifier(class_weight="balanced").partial_fit(X, y, range(10))
-        model = SketchedKernelRidgeClassifier(random_state=0).partial_fit(X, y, range(10))
+            classifier(class_weight="balanced").partial_fit(X, y, range(10))
+        model = classifier(random_state=0).partial_fit(X, y, range(10))
         with pytest.raises(ValueError, match="differ from those of the first call"):
             model.partial_fit(X, y, classes=range(11))
 
@@ -120,10 +117,10 @@ class TestClassWeight:
     def test_of_some_classes_leaves_the_others_at_one(self) -> None:
         X, y = digits(120)
         y = y % 2
-        given = SketchedKernelRidgeClassifier(class_weight={1: 5.0}, random_state=0)
+        given = classifier(class_weight={1: 5.0}, random_state=0)
         given.partial_fit(X, y, classes=[0, 1])
         given.partial_fit(X[y == 0], y[y == 0])
-        other = SketchedKernelRidgeClassifier(random_state=0)
+        other = classifier(random_state=0)
         other.partial_fit(X, y, classes=[0, 1], sample_weight=np.where(y == 1, 5.0, 1.0))
         other.partial_fit(X[y == 0], y[y == 0])
         np.testing.assert_allclose(given.decision_function(X), other.decision_function(X))
@@ -131,7 +128,7 @@ class TestClassWeight:
     @pytest.mark.parametrize("factor", [-1.0, np.nan, np.inf])
     def test_out_of_range_is_refused(self, factor: float) -> None:
         X, y = digits(120)
-        model = SketchedKernelRidgeClassifier(class_weight={0: factor})
+        model = classifier(class_weight={0: factor})
         with pytest.raises(ValueError, match=r"class_weight={0: .*} is out of range; allowed are"):
             model.fit(X, y % 2)
 
@@ -140,6 +137,6 @@ class TestClassWeight:
         w = np.ones(120)
         w[:50] = 0.0
         options = {"class_weight": "balanced", "random_state": 0}
-        weighted = SketchedKernelRidgeClassifier(**options).fit(X, y, w)
-        fewer = SketchedKernelRidgeClassifier(**options).fit(X[50:], y[50:])
+        weighted = classifier(**options).fit(X, y, w)
+        fewer = classifier(**options).fit(X[50:], y[50:])
         np.testing.assert_allclose(weighted.decision_function(X), fewer.decision_function(X))

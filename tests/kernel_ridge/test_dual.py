@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
 from powersketch import kernels
-from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
+from powersketch.kernel_ridge import SketchedKernelRidge
 from powersketch.kernel_ridge.dual import DualSystem, exact_solution
 from powersketch.kernel_ridge.training_rows import TrainingRows
-from tests.kernel_ridge.ridge_data import diabetes, digits, std, waves, weights
+from tests.kernel_ridge.ridge_data import classifier, diabetes, digits, ridge, waves, weights
 
 KERNEL = kernels.Gaussian(0.05)
 each_weighting = pytest.mark.parametrize("weighted", [True, False])
@@ -44,9 +44,7 @@ class TestExact:
     def test_is_scikit_learns_kernel_ridge(self, weighted: bool) -> None:
         X, y = diabetes(200)
         w = weights(200) + 0.1 if weighted else None
-        model = SketchedKernelRidge(
-            KERNEL, features="exact", alpha=0.5, fit_intercept=False, tol=1e-10
-        )
+        model = ridge(KERNEL, features="exact", alpha=0.5, fit_intercept=False, tol=1e-10)
         model.fit(X, y, w)
         peer = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.05).fit(X, y, w)
         np.testing.assert_allclose(model.dual_coef_, peer.dual_coef_, rtol=0, atol=1e-6)
@@ -60,7 +58,7 @@ class TestExact:
         X, y = diabetes(200)
         Y = np.column_stack((y, y**2 / 100))
         w = weights(200) + 0.1 if weighted else np.ones(200)
-        model = SketchedKernelRidge(KERNEL, features="exact", alpha=0.5, tol=1e-11)
+        model = ridge(KERNEL, features="exact", alpha=0.5, tol=1e-11)
         model.fit(X, Y, w if weighted else None)
         coef, intercept = with_free_intercept(KERNEL(X), Y, w, 0.5)
         np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-7)
@@ -70,16 +68,16 @@ class TestExact:
     def test_is_what_exact_features_give(self) -> None:
         X, y = diabetes(150)
         kernel = kernels.Polynomial(2, 0.3, 1.0)
-        primal = SketchedKernelRidge(kernel, alpha=0.5).fit(X[:, :3], y)
-        exact = SketchedKernelRidge(kernel, alpha=0.5, features="exact", tol=1e-12).fit(X[:, :3], y)
+        primal = ridge(kernel, alpha=0.5).fit(X[:, :3], y)
+        exact = ridge(kernel, alpha=0.5, features="exact", tol=1e-12).fit(X[:, :3], y)
         np.testing.assert_allclose(exact.predict(X[:, :3]), primal.predict(X[:, :3]), rtol=1e-7)
 
     @pytest.mark.parametrize("kernel", ["gaussian", kernels.Gaussian("scale")])
     def test_takes_the_kernel_from_the_data(self, kernel: Any) -> None:
         X, y = diabetes(150)
-        model = SketchedKernelRidge(kernel, features="exact").fit(X, y)
+        model = ridge(kernel, features="exact").fit(X, y)
         assert model.kernel_.gamma == pytest.approx(1.0 / (10 * X.var()), rel=1e-12)
-        for name in ("choice_", "feature_map_", "statistics_", "noise_variance_"):
+        for name in ("choice_", "feature_map_", "statistics_"):
             assert not hasattr(model, name)
         with pytest.raises(AttributeError, match="use dual_coef_"):
             _ = model.coef_
@@ -87,24 +85,20 @@ class TestExact:
             AttributeError, match="effective_dimension_ exists only after a fit on features"
         ):
             _ = model.effective_dimension_
-        with pytest.raises(
-            AttributeError, match="the standard deviation of predictions exists only after a fit on"
-        ):
-            std(model, X)
 
     def test_takes_sparse_rows_and_float32(self) -> None:
         X, y = digits(150)
-        expected = SketchedKernelRidge(KERNEL, features="exact").fit(X, y).predict(X)
-        sparse = SketchedKernelRidge(KERNEL, features="exact").fit(sp.csr_array(X), y)
+        expected = ridge(KERNEL, features="exact").fit(X, y).predict(X)
+        sparse = ridge(KERNEL, features="exact").fit(sp.csr_array(X), y)
         assert sp.issparse(sparse.X_fit_)
         np.testing.assert_allclose(sparse.predict(sp.csr_array(X)), expected, rtol=1e-5)
-        single = SketchedKernelRidge(KERNEL, features="exact").fit(X.astype(np.float32), y)
+        single = ridge(KERNEL, features="exact").fit(X.astype(np.float32), y)
         assert single.predict(X.astype(np.float32)).dtype == np.float32
         np.testing.assert_allclose(single.predict(X.astype(np.float32)), expected, rtol=1e-3)
 
     def test_classifies(self) -> None:
         X, y = digits(500)
-        model = SketchedKernelRidgeClassifier(KERNEL, features="exact", alpha=0.01)
+        model = classifier(KERNEL, features="exact", alpha=0.01)
         model.fit(X[:300], y[:300])
         assert model.score(X[300:], y[300:]) > 0.88
         assert model.dual_coef_.shape == (300, 10)
@@ -112,7 +106,7 @@ class TestExact:
     def test_says_when_the_solver_has_failed(self) -> None:
         x = np.linspace(0.0, 1.0, 100)[:, np.newaxis]
         y, w = np.random.default_rng(0).normal(size=100), weights(100)
-        model = SketchedKernelRidge(kernels.Gaussian(1.0), features="exact", alpha=1e-14, tol=1e-14)
+        model = ridge(kernels.Gaussian(1.0), features="exact", alpha=1e-14, tol=1e-14)
         with pytest.warns(ConvergenceWarning, match="residual") as caught:
             model.fit(x, y, w)
         assert caught[0].filename == __file__
@@ -122,7 +116,7 @@ class TestExact:
     def test_advises_what_can_be_changed(self, weighted: bool) -> None:
         x = np.repeat(np.linspace(0.0, 1.0, 20), 2)[:, np.newaxis]
         y, w = np.random.default_rng(0).normal(size=40), weights(40) if weighted else None
-        model = SketchedKernelRidge(kernels.Gaussian(1.0), features="exact", alpha=0.0)
+        model = ridge(kernels.Gaussian(1.0), features="exact", alpha=0.0)
         advice = (
             r"singular to working precision.* use an alpha well above (\S+),.*features='sketch'"
         )
@@ -141,7 +135,7 @@ class TestExact:
     def test_advises_a_larger_tolerance(self, weighted: bool) -> None:
         X, y = waves(150)
         w = uneven_weights(150) if weighted else None
-        model = SketchedKernelRidge(kernels.Gaussian(5.0), features="exact", alpha=1e-7, tol=1e-15)
+        model = ridge(kernels.Gaussian(5.0), features="exact", alpha=1e-7, tol=1e-15)
         advice = (
             r"above tol=1e-15: use a larger tol, a larger alpha than 1e-07, or features='sketch'"
         )
@@ -151,13 +145,13 @@ class TestExact:
     @each_weighting
     def test_refuses_tolerances_that_no_solver_reaches(self, weighted: bool) -> None:
         X, y = diabetes(20)
-        model = SketchedKernelRidge(KERNEL, features="exact", tol=1e-20)
+        model = ridge(KERNEL, features="exact", tol=1e-20)
         with pytest.raises(ValueError, match="tol=1e-20 is out of range"):
             model.fit(X, y, weights(20) if weighted else None)
 
     def test_a_fit_in_another_mode_leaves_nothing_behind(self) -> None:
         X, y = diabetes(100)
-        model = SketchedKernelRidge(KERNEL, features="exact", random_state=0).fit(X, y)
+        model = ridge(KERNEL, features="exact", random_state=0).fit(X, y)
         model.set_params(features="sketch").fit(X, y)
         for name in ("X_fit_", "dual_coef_", "solver_result_"):
             assert not hasattr(model, name)
@@ -172,7 +166,7 @@ class TestUnevenWeights:
 
     def fitted(self, X: Any, y: Any, w: Any, **options: Any) -> SketchedKernelRidge:
         options = {"alpha": 0.1, "tol": 1e-8, "random_state": 0} | options
-        return SketchedKernelRidge(self.KERNEL, features="exact", **options).fit(X, y, w)
+        return ridge(self.KERNEL, features="exact", **options).fit(X, y, w)
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("alpha", [1e-4, 0.1, 1e3])
@@ -280,7 +274,7 @@ class TestUnevenWeights:
         X[::2] = 0.0
         w = uneven_weights(rows)
         kernel = kernels.Polynomial(2, 1.0, 0.0)  # zero where a row is
-        model = SketchedKernelRidge(
+        model = ridge(
             kernel,
             features="exact",
             alpha=0.1,
@@ -298,7 +292,7 @@ class TestUnevenWeights:
         X, y = waves(60)
         kernel = kernels.Gaussian(100.0)
         weighted, plain = (
-            SketchedKernelRidge(
+            ridge(
                 kernel, features="exact", alpha=0.0, tol=1e-10, memory_budget=budget, random_state=0
             ).fit(X, y, w)
             for w in (uneven_weights(60), None)
@@ -308,7 +302,7 @@ class TestUnevenWeights:
 
     def test_classifies(self) -> None:
         X, y = digits(300)
-        model = SketchedKernelRidgeClassifier(KERNEL, features="exact", alpha=0.01)
+        model = classifier(KERNEL, features="exact", alpha=0.01)
         model.fit(X, y, uneven_weights(300))
         assert model.solver_result_.iterations <= 2
         assert model.dual_coef_.shape == (300, 10)

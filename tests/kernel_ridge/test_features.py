@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import Ridge
 
 from powersketch import (
     ArcCosineSketch,
@@ -15,18 +16,18 @@ from powersketch import (
     LeverageNystroem,
     NeuralTangentSketch,
     PolynomialSketch,
-    SketchedKernelRidge,
     kernels,
 )
 from powersketch.kernel_ridge import block_statistics
 from powersketch.kernel_ridge.dual import sum_at_landmarks
 from powersketch.kernel_ridge.features import (
+    Features,
     solved_statistics,
     well_conditioned,
 )
 from powersketch.kernels import Gaussian
 from powersketch.linalg import TriangularRows
-from tests.kernel_ridge.ridge_data import Cauchy, diabetes, features, targets, waves, weights
+from tests.kernel_ridge.ridge_data import Cauchy, diabetes, features, ridge, targets, waves, weights
 
 
 def rows(count: int = 400, columns: int = 20, dtype: Any = np.float64) -> Any:
@@ -40,7 +41,6 @@ def fitted(X: Any, gamma: float = 0.05, size: int = 60) -> LeverageNystroem:
 KERNELS: list[tuple[Any, dict[str, Any] | None, kernels.Kernel, type]] = [
     ("gaussian", {"gamma": 0.3}, kernels.Gaussian(0.3), GaussianSketch),
     ("rbf", {"gamma": 0.3}, kernels.Gaussian(0.3), GaussianSketch),
-    ("linear", None, kernels.Polynomial(1), PolynomialSketch),
     ("poly", {"degree": 3, "coef0": 1.5}, kernels.Polynomial(3, 1.0, 1.5), PolynomialSketch),
     ("arc-cosine", {"depth": 2}, kernels.ArcCosine(1, 2), ArcCosineSketch),
     ("ntk", {"depth": 2}, kernels.NeuralTangent(2), NeuralTangentSketch),
@@ -55,36 +55,46 @@ class TestFeaturesOfAKernel:
         self, kernel: Any, parameters: Any, exact: kernels.Kernel, kind: type
     ) -> None:
         X = features(60, 4, mean=0.0)
-        model = SketchedKernelRidge(kernel, kernel_params=parameters, random_state=0)
+        model = ridge(kernel, kernel_params=parameters, random_state=0)
         model.fit(X, targets(60))
         assert type(model.feature_map_) is kind
         assert model.feature_map_.n_components_ == 256
         np.testing.assert_allclose(model.kernel_(X), exact(X), rtol=1e-12)
 
-    def test_by_default_are_those_of_the_gaussian_kernel_with_gamma_scale(self) -> None:
+    @pytest.mark.parametrize("kind", ["sketch", "auto"])
+    def test_of_a_linear_one_are_the_columns(self, kind: str) -> None:
         X, y = diabetes(150)
-        model = SketchedKernelRidge(random_state=0).fit(X, y)
+        model = ridge("linear", features=kind, alpha=0.5).fit(X, y)
+        peer = Ridge(0.5).fit(X, y)
+        assert not hasattr(model, "feature_map_")
+        np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-8)
+        np.testing.assert_allclose(model.predict(X), peer.predict(X), rtol=1e-10)
+        np.testing.assert_allclose(model.predict(sparse.csr_array(X)), peer.predict(X), rtol=1e-10)
+
+    def test_of_the_gaussian_one_by_its_name_have_gamma_scale(self) -> None:
+        X, y = diabetes(150)
+        model = ridge("gaussian", random_state=0).fit(X, y)
         sketch = GaussianSketch("scale", n_components=256, random_state=0).fit(X)
         assert model.kernel_.gamma == sketch.kernel_.gamma
         np.testing.assert_array_equal(model.feature_map_.transform(X), sketch.transform(X))
 
     def test_at_landmarks_are_those_of_leverage_nystroem(self) -> None:
         X, y = waves(400)
-        model = SketchedKernelRidge(features="landmarks", n_components=40, random_state=0)
+        model = ridge(features="landmarks", n_components=40, random_state=0)
         expected = LeverageNystroem(n_components=40, random_state=0).fit(X)
         found = model.fit(X, y).feature_map_
         np.testing.assert_array_equal(found.landmark_indices_, expected.landmark_indices_)
         np.testing.assert_array_equal(found.transform(X), expected.transform(X))
-        few = SketchedKernelRidge(features="landmarks", random_state=0).fit(X[:50], y[:50])
+        few = ridge(features="landmarks", random_state=0).fit(X[:50], y[:50])
         assert few.feature_map_.n_components_ == 50
 
     def test_size_seed_and_threads_are_handed_on(self) -> None:
         X, y = diabetes(60)
         options: dict[str, Any] = {"random_state": 7, "n_jobs": 2}
-        made = SketchedKernelRidge(n_components=33, **options).fit(X, y).feature_map_
+        made = ridge(n_components=33, **options).fit(X, y).feature_map_
         assert (made.n_components, made.random_state, made.n_jobs) == (33, 7, 2)
         given = GaussianSketch("scale", random_state=1, n_jobs=1)
-        copy = SketchedKernelRidge(features=given, n_components=33, **options).fit(X, y)
+        copy = ridge(features=given, n_components=33, **options).fit(X, y)
         made = copy.feature_map_
         assert (made.n_components, made.random_state, made.n_jobs) == (33, 1, 1)
 
@@ -95,7 +105,8 @@ class TestOwnKernel:
     @pytest.mark.parametrize("kind", ["exact", "landmarks", "auto"])
     def test_works_without_a_sketch(self, kind: str) -> None:
         X, y = waves(300)
-        model = SketchedKernelRidge(Cauchy(2.0), features=kind, alpha=0.1, random_state=0)
+        size = 40 if kind == "auto" else None
+        model = ridge(Cauchy(2.0), features=kind, n_components=size, alpha=0.1, random_state=0)
         assert model.fit(X, y).score(X, y) > 0.97
         assert model.kernel_ == Cauchy(2.0)
         if kind == "auto":
@@ -103,7 +114,7 @@ class TestOwnKernel:
 
     @pytest.mark.parametrize("kind", ["sketch", "row-sketch"])
     def test_is_refused_with_a_remedy(self, kind: str) -> None:
-        model = SketchedKernelRidge(Cauchy(), features=kind)
+        model = ridge(Cauchy(), features=kind)
         with pytest.raises(TypeError, match=r"none of Cauchy.*use features='landmarks', 'exact'"):
             model.fit(*waves(50))
 
@@ -111,7 +122,7 @@ class TestOwnKernel:
         class Other(kernels.Gaussian):
             pass
 
-        model = SketchedKernelRidge(Other(0.1)).fit(*diabetes(50))
+        model = ridge(Other(0.1)).fit(*diabetes(50))
         assert isinstance(model.feature_map_, GaussianSketch)
 
 
@@ -126,7 +137,8 @@ def test_no_map_is_fitted_to_read_its_kernel(kind: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(GaussianSketch, "fit", counted)
     X, y = waves(300)
-    model = SketchedKernelRidge(features=kind, random_state=0).fit(X, y)
+    size = 64 if kind == "auto" else None
+    model = ridge(features=kind, n_components=size, random_state=0).fit(X, y)
     pilot, last = [150], [300]
     expected = [] if kind == "exact" else pilot
     assert fits == expected + (
@@ -163,20 +175,21 @@ class TestSumAtLandmarks:
     def test_is_that_of_the_features(self, coef: Any) -> None:
         X = rows()
         nystroem = fitted(X)
-        found = sum_at_landmarks(nystroem, coef)
+        found = sum_at_landmarks(Features(nystroem), coef)
         assert found is not None
         np.testing.assert_allclose(found.values(X, 2), nystroem.transform(X) @ coef.T, atol=1e-8)
 
     def test_has_all_digits_for_float32_rows(self) -> None:
         X = rows(dtype=np.float32)
         nystroem = fitted(X)
-        found = sum_at_landmarks(nystroem, np.ones(60))
+        found = sum_at_landmarks(Features(nystroem), np.ones(60))
         assert found is not None
         precise = nystroem.transform(X.astype(np.float64)) @ np.ones(60)
         np.testing.assert_allclose(found.values(X, None), precise, atol=1e-8)
 
     def test_is_none_for_other_maps(self) -> None:
-        assert sum_at_landmarks(GaussianSketch(random_state=0).fit(rows()), np.ones(100)) is None
+        sketch = GaussianSketch(random_state=0).fit(rows())
+        assert sum_at_landmarks(Features(sketch), np.ones(100)) is None
 
 
 class TestColumns:
@@ -208,13 +221,13 @@ class TestColumns:
 def test_ridge_on_landmarks_is_ridge_on_features(gamma: float) -> None:
     X, y = rows(), targets(400, 2)
     given = LeverageNystroem(Gaussian(gamma), n_components=60)
-    model = SketchedKernelRidge(features=given, alpha=0.1, random_state=0).fit(X, y)
+    model = ridge(features=given, alpha=0.1, random_state=0).fit(X, y)
     Z = model.feature_map_.transform(X)
     expected = block_statistics(Z, y).solve(0.1)
     np.testing.assert_allclose(model.coef_, expected.coef, atol=1e-7)
     predictions = Z @ expected.coef.T + expected.intercept
     np.testing.assert_allclose(model.predict(X), predictions, atol=1e-7)
-    parts = SketchedKernelRidge(features=given, alpha=0.1, random_state=0)
+    parts = ridge(features=given, alpha=0.1, random_state=0)
     for part in (slice(0, 400), slice(0, 150)):
         parts.partial_fit(X[part], y[part])
     np.testing.assert_allclose(parts.predict(X[:7]), parts.predict(X)[:7], rtol=1e-10)

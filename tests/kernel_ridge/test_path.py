@@ -26,7 +26,7 @@ from powersketch.kernel_ridge.path import (
     largest_within_error,
     ridge_solution,
 )
-from tests.kernel_ridge.ridge_data import Float64, brute_force, features, targets, weights
+from tests.kernel_ridge.ridge_data import Float64, brute_force, features, ridge, targets, weights
 
 ALPHAS = np.logspace(-6, 3, 10)
 FEW_ALPHAS = np.logspace(-4, 2, 4)
@@ -243,9 +243,9 @@ def test_the_estimator_chooses_the_same(
     y = np.sin(X).sum(axis=1) + 0.1 * generator.normal(size=500)
     options: dict[str, Any] = {"alpha": "loo", "alphas": alphas, "random_state": 0}
     monkeypatch.setattr(ridge_path, "LEFT_OUT_ROWS", 500)
-    factored = SketchedKernelRidge(n_components=300, **options).fit(X, y)
+    factored = ridge(n_components=300, **options).fit(X, y)
     monkeypatch.setattr(ridge_path, "factors_are_cheaper", lambda *_: False)
-    decomposed = SketchedKernelRidge(n_components=300, **options).fit(X, y)
+    decomposed = ridge(n_components=300, **options).fit(X, y)
     assert factored.alpha_ == decomposed.alpha_
     np.testing.assert_allclose(factored.scores_, decomposed.scores_, rtol=1e-5)
     np.testing.assert_allclose(factored.predict(X), decomposed.predict(X), atol=1e-6)
@@ -257,9 +257,7 @@ def test_features_of_whole_numbers() -> None:
     scores = []
     for dtype in (int, float):
         encoder = OneHotEncoder(dtype=dtype, sparse_output=False)
-        model = SketchedKernelRidge(features=encoder, alpha="loo", alphas=[1e-3, 0.1, 10.0]).fit(
-            labels, y
-        )
+        model = ridge(features=encoder, alpha="loo", alphas=[1e-3, 0.1, 10.0]).fit(labels, y)
         scores.append(model.scores_)
     np.testing.assert_allclose(*scores)
 
@@ -272,7 +270,7 @@ def waves(frequency: float, noise: float = 0.0) -> tuple[Float64, Float64]:
 
 
 def model(gamma: float | str, n_components: int, **parameters: Any) -> SketchedKernelRidge:
-    return SketchedKernelRidge(
+    return ridge(
         kernel_params={"gamma": gamma}, n_components=n_components, random_state=0, **parameters
     )
 
@@ -332,7 +330,7 @@ def test_smaller_alphas_are_not_advised_where_they_change_nothing() -> None:
 def test_nothing_is_said_where_nothing_is_left_to_gain() -> None:
     X, _ = waves(1.0)
     y = X @ [1.0, 2.0]
-    poly = SketchedKernelRidge(
+    poly = ridge(
         "polynomial", kernel_params={"degree": 2, "coef0": 1.0}, alpha="loo", random_state=0
     )
     assert error(poly.set_params(alphas=[1e-9, 1e-8, 1.0]), X, y) < 1e-8

@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from powersketch import LeverageNystroem, kernels
 from powersketch.kernel_ridge import (
     CoarseSketchWarning,
-    SketchedKernelRidge,
-    SketchedKernelRidgeClassifier,
     row_sketch,
 )
 from powersketch.kernel_ridge.dual import DualSystem
+from powersketch.kernel_ridge.features import Features
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution, sketched_rows
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
-from tests.kernel_ridge.ridge_data import diabetes, digits, waves, weights
+from tests.kernel_ridge.ridge_data import classifier, diabetes, digits, ridge, waves, weights
 
 KERNEL = kernels.Gaussian(0.05)
 each_weighting = pytest.mark.parametrize("weighted", [True, False])
@@ -49,14 +48,14 @@ class TestRowSketch:
         kernel, alpha = kernels.Gaussian(0.5 / (X.shape[1] * X.var())), 4.0
         K, ones = kernel(X), np.ones(400)
         least = alpha * y @ np.linalg.solve(K + alpha * np.eye(400), y)
-        features = LeverageNystroem(kernel, n_components=400, random_state=0).fit(X)
+        landmarks = LeverageNystroem(kernel, n_components=400, random_state=0).fit(X)
         ratios = []
         for seed in range(20):
             system = DualSystem(TrainingRows(X, y, None), kernel, alpha, None, seed, None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CoarseSketchWarning)
                 solution, report = row_sketch_solution(
-                    system, features, fit_intercept=False, eps=eps, verbose=0
+                    system, Features(landmarks), fit_intercept=False, eps=eps, verbose=0
                 )
             ratios.append(objective(K, solution.coef, y, ones, alpha) / least)
             assert ratios[-1] <= report.objective_ratio * (1.0 + 1e-9)
@@ -66,7 +65,7 @@ class TestRowSketch:
 
     def test_predicts_with_the_exact_kernel(self) -> None:
         X, y = diabetes(300)
-        model = SketchedKernelRidge(
+        model = ridge(
             KERNEL, n_components=2000, features="row-sketch", alpha=5.0, random_state=0
         ).fit(X, y)
         assert model.row_sketch_.objective_ratio < 1.1
@@ -79,9 +78,7 @@ class TestRowSketch:
     def test_coarse_features_are_reported(self, weighted: bool) -> None:
         X, y = diabetes(300)
         w = weights(300) + 0.1 if weighted else np.ones(300)
-        model = SketchedKernelRidge(
-            KERNEL, n_components=20, features="row-sketch", alpha=1e-3, random_state=0
-        )
+        model = ridge(KERNEL, n_components=20, features="row-sketch", alpha=1e-3, random_state=0)
         with pytest.warns(
             CoarseSketchWarning, match=r"too coarse for alpha=0\.001.*Use more comp"
         ) as caught:
@@ -100,9 +97,7 @@ class TestRowSketch:
         X, y = diabetes(100)
         w = weights(100) if weighted else np.ones(100)
         kernel = kernels.Polynomial(2, 0.3, 1.0)  # the features are exact
-        model = SketchedKernelRidge(
-            kernel, features="row-sketch", alpha=0.5, eps=0.01, random_state=0
-        )
+        model = ridge(kernel, features="row-sketch", alpha=0.5, eps=0.01, random_state=0)
         model.fit(X[:, :3], y, w if weighted else None)
         assert model.row_sketch_.rows == 100
         centred = y - np.average(y, weights=w)
@@ -112,18 +107,18 @@ class TestRowSketch:
 
     def test_a_large_penalty_gives_the_mean(self) -> None:
         X, y = diabetes(200)
-        model = SketchedKernelRidge(KERNEL, features="row-sketch", alpha=1e12, random_state=0)
+        model = ridge(KERNEL, features="row-sketch", alpha=1e12, random_state=0)
         np.testing.assert_allclose(model.fit(X, y).predict(X), y.mean(), rtol=1e-6)
 
     def test_targets_that_are_constant_are_met(self) -> None:
         X, _ = diabetes(200)
-        model = SketchedKernelRidge(KERNEL, features="row-sketch", random_state=0)
+        model = ridge(KERNEL, features="row-sketch", random_state=0)
         np.testing.assert_allclose(model.fit(X, np.ones(200)).predict(X), 1.0)
         assert model.row_sketch_.objective_ratio == 1.0
 
     def test_classifies(self) -> None:
         X, y = digits(500)
-        model = SketchedKernelRidgeClassifier(
+        model = classifier(
             KERNEL, n_components=2000, features="row-sketch", alpha=0.05, eps=0.5, random_state=0
         ).fit(X[:300], y[:300])
         assert model.score(X[300:], y[300:]) > 0.85

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from powersketch import GaussianSketch, kernels
 from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
-from tests.kernel_ridge.ridge_data import diabetes, digits, waves
+from tests.kernel_ridge.ridge_data import diabetes, digits, ridge, waves
 
 ESTIMATORS = (SketchedKernelRidge, SketchedKernelRidgeClassifier)
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -81,7 +81,7 @@ def test_column_names_are_kept_and_checked(estimator: Any) -> None:
 def test_works_in_a_pipeline_and_a_grid_search() -> None:
     X, y = diabetes()
     sketch = GaussianSketch("scale", n_components=50, random_state=0)
-    pipeline = make_pipeline(StandardScaler(), SketchedKernelRidge(features=sketch))
+    pipeline = make_pipeline(StandardScaler(), ridge(features=sketch))
     grid = {
         "sketchedkernelridge__alpha": [1.0, 10.0],
         "sketchedkernelridge__features__n_components": [20, 50],
@@ -96,7 +96,7 @@ def test_works_in_a_pipeline_and_a_grid_search() -> None:
 def test_parameters_of_the_kernel_can_be_searched(kind: str) -> None:
     X, y = waves(200)
     kernel = kernels.Gaussian("scale")
-    model = SketchedKernelRidge(kernel, features=kind, alpha=0.1, random_state=0)
+    model = ridge(kernel, features=kind, alpha=0.1, random_state=0)
     search = GridSearchCV(model, {"kernel__gamma": [1e-4, "scale", 100.0]}, cv=3).fit(X, y)
     assert search.best_params_ == {"kernel__gamma": "scale"}
     assert search.best_estimator_.kernel_.gamma == pytest.approx(1.0 / (2 * X.var()), rel=1e-12)
@@ -106,7 +106,5 @@ def test_parameters_of_the_kernel_can_be_searched(kind: str) -> None:
 def test_a_pipeline_can_be_the_feature_map() -> None:
     X, y = diabetes()
     inner = make_pipeline(StandardScaler(), GaussianSketch("scale", n_components=40))
-    first, second = (
-        SketchedKernelRidge(features=inner, random_state=3).fit(X, y).predict(X) for _ in range(2)
-    )
+    first, second = (ridge(features=inner, random_state=3).fit(X, y).predict(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)

@@ -12,11 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from powersketch import PolynomialSketch, solve_kernel_system
 from powersketch.exceptions import InputError, OutlierWarning
-from powersketch.kernel_ridge import SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernels import ArcCosine, Gaussian, Polynomial
 from powersketch.linalg import CholeskyFactor
-from tests.kernel_ridge.ridge_data import Float64, features, waves
+from tests.kernel_ridge.ridge_data import Float64, classifier, features, ridge, waves
 
 POLYNOMIAL = Polynomial(2, 0.3, 1.0)
 KINDS = ("sketch", "landmarks", "exact", "row-sketch")
@@ -66,7 +65,7 @@ def test_predictions_for_ordinary_rows_are_as_good_as_without_an_absurd_row(
     new, targets = waves(200, seed=1)
     spoilt = X.copy()
     spoilt[7, 0] = value
-    model = SketchedKernelRidge(**MODELS[name], random_state=0)
+    model = ridge(**MODELS[name], random_state=0)
     model.fit(container(np.delete(X, 7, axis=0)), np.delete(y, 7))
     expected = np.linalg.norm(model.predict(container(new)) - targets)
     with pytest.warns(OutlierWarning, match=r"row 7 \(") as caught:
@@ -79,7 +78,7 @@ def test_rows_left_out_are_those_without_which_the_fit_is_the_same() -> None:
     X, y = waves(300)
     w = np.ones(300)
     w[:5] = 0.0
-    model = SketchedKernelRidge(POLYNOMIAL, random_state=0)
+    model = ridge(POLYNOMIAL, random_state=0)
     left = np.delete(np.arange(300), [0, 1, 2, 3, 4, 7])
     expected = model.fit(X[left], y[left]).predict(X)
     with pytest.warns(
@@ -94,7 +93,7 @@ def test_a_bounded_kernel_keeps_the_row() -> None:
     X, y = waves(300)
     spoilt = with_value(X, 7, 1e20)
     for kernel in ("gaussian", ArcCosine(0)):
-        model = SketchedKernelRidge(kernel, features="exact", random_state=0)
+        model = ridge(kernel, features="exact", random_state=0)
         with pytest.warns(OutlierWarning, match="do not count where fit makes a choice"):
             model.fit(spoilt, y)
         assert model.X_fit_.shape == X.shape
@@ -102,7 +101,7 @@ def test_a_bounded_kernel_keeps_the_row() -> None:
 
 def test_a_classifier_leaves_the_row_out() -> None:
     X, y = waves(300)
-    model = SketchedKernelRidgeClassifier("arc-cosine", random_state=0)
+    model = classifier("arc-cosine", random_state=0)
     expected = model.fit(X, y > 0.0).score(X, y > 0.0)
     with pytest.warns(OutlierWarning, match=r"row 7 \(.* left out of the fit"):
         model.fit(with_value(X, 7, 1e20), y > 0.0)
@@ -112,7 +111,7 @@ def test_a_classifier_leaves_the_row_out() -> None:
 @pytest.mark.parametrize("first", [False, True])
 def test_blocks_of_rows_leave_the_row_out(first: bool) -> None:
     X, y = waves(300)
-    model = SketchedKernelRidge(POLYNOMIAL, random_state=0)
+    model = ridge(POLYNOMIAL, random_state=0)
     spoilt = with_value(X, 9, 1e20)
     if not first:
         model.partial_fit(X, y)
@@ -127,9 +126,7 @@ def test_a_row_that_dwarfs_all_others_without_being_absurd_is_named() -> None:
     steep = Polynomial(8, 0.3, 1.0)
     for kind in ("sketch", "exact"):
         with pytest.warns((OutlierWarning, ConvergenceWarning)) as caught:
-            SketchedKernelRidge(steep, features=kind, random_state=0).fit(
-                with_value(X, 7, 100.0), y
-            )
+            ridge(steep, features=kind, random_state=0).fit(with_value(X, 7, 100.0), y)
         assert caught[0].filename == __file__
         for warning in caught:
             assert "row 7 has k(x, x) up to" in str(warning.message)
@@ -138,7 +135,7 @@ def test_a_row_that_dwarfs_all_others_without_being_absurd_is_named() -> None:
 
 def test_a_row_sketch_names_the_row_and_not_alpha() -> None:
     X, y = waves(300)
-    model = SketchedKernelRidge(Polynomial(8, 0.3, 1.0), features="row-sketch", random_state=0)
+    model = ridge(Polynomial(8, 0.3, 1.0), features="row-sketch", random_state=0)
     with pytest.warns(OutlierWarning), pytest.raises(InputError, match="row 7 has") as caught:
         model.fit(with_value(X, 7, 100.0), y)
     assert "choose alpha" not in str(caught.value)
@@ -162,7 +159,7 @@ def test_a_factorisation_names_the_row() -> None:
 @pytest.mark.parametrize("value", [1e30, -1e10])
 def test_an_absurd_target_is_named(kind: str, value: float) -> None:
     X, y = waves(300)
-    model = SketchedKernelRidge(Gaussian(1.0), features=kind, random_state=0)
+    model = ridge(Gaussian(1.0), features=kind, random_state=0)
     expected = rf"y has {re.escape(format(value, '.3g'))} in row 11.*drag every prediction"
     with pytest.warns(OutlierWarning, match=expected) as caught:
         model.fit(X, with_value(y, 11, value))
@@ -174,12 +171,12 @@ def test_an_absurd_target_among_several_and_in_blocks_is_named() -> None:
     X, y = waves(300)
     both = np.column_stack((y, with_value(y, 4, 1e30)))
     with pytest.warns(OutlierWarning, match="1e\\+30 in row 4"):
-        SketchedKernelRidge(random_state=0).fit(X, both)
+        ridge(random_state=0).fit(X, both)
     with pytest.warns(OutlierWarning, match="1e\\+30 in row 4"):
-        SketchedKernelRidge(random_state=0).partial_fit(X, both)
+        ridge(random_state=0).partial_fit(X, both)
     w = np.ones(300)
     w[4] = 0.0
-    SketchedKernelRidge(random_state=0).fit(X, both, w)  # it is left out, and no reason to warn
+    ridge(random_state=0).fit(X, both, w)  # it is left out, and no reason to warn
 
 
 @pytest.mark.parametrize("few", [1, 3])
@@ -189,7 +186,7 @@ def test_heavy_tails_and_rare_events_are_not_absurd(few: int) -> None:
     events[:few] = 1e9
     tails = np.random.default_rng(0).standard_cauchy(400)
     for ordinary in (events, tails, np.exp(5.0 * y), y > 0.0):
-        SketchedKernelRidge(random_state=0).fit(X, ordinary)
+        ridge(random_state=0).fit(X, ordinary)
 
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200])
@@ -197,9 +194,9 @@ def test_heavy_tails_and_rare_events_are_not_absurd(few: int) -> None:
 def test_targets_beyond_the_range_of_squares_are_refused(scale: float, alpha: Any) -> None:
     X, y = waves(100)
     with pytest.raises(InputError, match=r"y reaches .* divide y by a constant"):
-        SketchedKernelRidge(alpha=alpha).fit(X, scale * y)
+        ridge(alpha=alpha).fit(X, scale * y)
     inside = scale**0.49
-    model = SketchedKernelRidge(alpha=alpha, random_state=0)
+    model = ridge(alpha=alpha, random_state=0)
     np.testing.assert_allclose(
         model.fit(X, inside * y).predict(X) / inside, model.fit(X, y).predict(X), rtol=1e-6
     )
@@ -209,7 +206,7 @@ def test_targets_beyond_the_range_of_squares_are_refused(scale: float, alpha: An
 @pytest.mark.parametrize("weight", [1e300, 1e-300, 5e-324])
 def test_weights_beyond_the_range_of_products_are_refused(kind: str, weight: float) -> None:
     X, y = waves(100)
-    model = SketchedKernelRidge(features=kind, random_state=0)
+    model = ridge(features=kind, random_state=0)
     for weights in (np.full(100, weight), with_value(np.ones(100), 3, weight)):
         with pytest.raises(InputError, match=r"sample_weight reaches .* multiply all weights"):
             model.fit(X, y, weights)
@@ -219,7 +216,7 @@ def test_weights_beyond_the_range_of_products_are_refused(kind: str, weight: flo
 @pytest.mark.parametrize("alpha", ["loo", "gcv"])
 def test_the_unit_of_weights_does_not_matter_to_a_path(weight: float, alpha: str) -> None:
     X, y = waves(200)
-    model = SketchedKernelRidge(alpha=alpha, random_state=0)
+    model = ridge(alpha=alpha, random_state=0)
     expected = model.fit(X, y, np.ones(200)).predict(X)
     found = model.fit(X, y, np.full(200, weight)).predict(X)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
@@ -229,20 +226,20 @@ def test_the_unit_of_weights_does_not_matter_to_a_path(weight: float, alpha: str
 def test_a_huge_penalty_leaves_the_mean_without_a_warning(kind: str) -> None:
     X, y = waves(100)
     for alpha in (1e200, 1e300):
-        model = SketchedKernelRidge(features=kind, alpha=alpha, random_state=0).fit(X, y)
+        model = ridge(features=kind, alpha=alpha, random_state=0).fit(X, y)
         np.testing.assert_allclose(model.predict(X), y.mean(), rtol=1e-9)
     with pytest.raises(InputError, match=r"alpha=1e\+308 is out of range; choose at most 1e\+300"):
-        SketchedKernelRidge(features=kind, alpha=1e308).fit(X, y)
+        ridge(features=kind, alpha=1e308).fit(X, y)
     assert solve_kernel_system(X, y, Gaussian(), alpha=1e300).converged
     with pytest.raises(InputError, match="alpha="):
-        SketchedKernelRidge(features="exact", alpha=1e290).fit(X, y, np.full(100, 1e-50))
+        ridge(features="exact", alpha=1e290).fit(X, y, np.full(100, 1e-50))
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), POLYNOMIAL])
 @pytest.mark.parametrize("kind", ["sketch", "landmarks"])
 def test_an_absurd_new_row_leaves_the_others_as_they_are(kernel: Any, kind: str) -> None:
     X, y = waves(300)
-    model = SketchedKernelRidge(kernel, features=kind, n_components=30, random_state=0).fit(X, y)
+    model = ridge(kernel, features=kind, n_components=30, random_state=0).fit(X, y)
     strange = with_value(X, 5, 1e20)
     others = np.arange(300) != 5
     for found, expected in zip(
@@ -254,7 +251,7 @@ def test_an_absurd_new_row_leaves_the_others_as_they_are(kernel: Any, kind: str)
 def test_a_constant_target_is_predicted() -> None:
     X, _ = waves(100)
     for kind in KINDS:
-        model = SketchedKernelRidge(features=kind, random_state=0).fit(X, np.full(100, 4.0))
+        model = ridge(features=kind, random_state=0).fit(X, np.full(100, 4.0))
         np.testing.assert_allclose(model.predict(X), 4.0, rtol=1e-9)
 
 
@@ -264,7 +261,7 @@ def test_rows_far_away_are_named_in_the_numbers_of_the_user(kind: str) -> None:
     X, y = waves(300)
     weights = np.ones(300)
     weights[:5], weights[10:100] = 0.0, 3.0
-    model = SketchedKernelRidge(features=kind, n_components=64, random_state=0)
+    model = ridge(features=kind, n_components=64, random_state=0)
     with pytest.warns(OutlierWarning, match=r"row 107 \(") as caught:
         model.fit(with_value(X, 107, 1e20), y, weights)
     assert len(caught) == 1

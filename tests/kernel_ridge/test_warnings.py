@@ -19,7 +19,7 @@ from powersketch.kernel_ridge import (
     RegularisationWarning,
     SketchedKernelRidge,
 )
-from tests.kernel_ridge.ridge_data import diabetes, waves
+from tests.kernel_ridge.ridge_data import diabetes, ridge, waves
 
 Data = tuple[Any, Any]
 
@@ -32,27 +32,27 @@ def exact(rows: int = 120) -> Data:
 
 CASES: dict[str, tuple[SketchedKernelRidge, Data, type[Warning]]] = {
     "smallest alpha": (
-        SketchedKernelRidge(alpha="loo", alphas=[0.1, 1.0], n_components=20, random_state=0),
+        ridge(alpha="loo", alphas=[0.1, 1.0], n_components=20, random_state=0),
         exact(),
         RegularisationWarning,
     ),
     "landmarks beyond the rows": (
-        SketchedKernelRidge(features="auto", n_components=400, random_state=0),
+        ridge(features="auto", n_components=400, random_state=0),
         waves(50),
         UserWarning,
     ),
     "budget too small": (
-        SketchedKernelRidge(features="auto", memory_budget=1000, random_state=0),
+        ridge(features="auto", memory_budget=1000, random_state=0),
         waves(300),
         UserWarning,
     ),
     "no convergence": (
-        SketchedKernelRidge(kernels.Gaussian(5.0), features="exact", alpha=1e-7, tol=1e-15),
+        ridge(kernels.Gaussian(5.0), features="exact", alpha=1e-7, tol=1e-15),
         waves(400),
         ConvergenceWarning,
     ),
     "coarse features": (
-        SketchedKernelRidge(features="row-sketch", n_components=10, alpha=0.1, random_state=0),
+        ridge(features="row-sketch", n_components=10, alpha=0.1, random_state=0),
         diabetes(),
         CoarseSketchWarning,
     ),
@@ -74,7 +74,7 @@ def test_it_names_the_line_of_the_user(case: str, way: str) -> None:
 
 
 def test_it_does_so_where_blocks_are_solved_later() -> None:
-    model = SketchedKernelRidge(alpha="gcv", alphas=[0.1, 1.0], n_components=20, random_state=0)
+    model = ridge(alpha="gcv", alphas=[0.1, 1.0], n_components=20, random_state=0)
     X, y = exact()
     model.partial_fit(X, y)
     for ask in (model.predict, lambda X: model.partial_fit(X, y).coef_):
@@ -88,6 +88,6 @@ def test_the_first_row_is_not_looked_at_on_its_own() -> None:
     X = 0.3 * np.random.default_rng(0).standard_normal((501, 5))
     X[0] *= 10.0
     sketch = GaussianSketch(0.5, n_components=200, method="power", random_state=0)
-    model = SketchedKernelRidge(features=sketch, alpha=1e-3).fit(X[1:], X[1:, 0])
+    model = ridge(features=sketch, alpha=1e-3).fit(X[1:], X[1:, 0])
     model.feature_map_.transform(X)
     model.predict(X)

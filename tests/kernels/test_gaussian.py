@@ -113,7 +113,7 @@ class TestParameters:
             (-1.0, ValueError, "gamma=-1.0 .* above 0"),
             (np.nan, ValueError, "gamma=nan .* finite"),
             (np.inf, ValueError, "gamma=inf .* finite"),
-            ("auto", ValueError, "gamma='auto' is unknown"),
+            ("sqrt", ValueError, "gamma='sqrt' is unknown"),
             (None, TypeError, "gamma=None is a NoneType"),
             (1j, TypeError, "gamma=1j is a complex"),
             (True, TypeError, "gamma=True is a bool"),

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 
-from powersketch import LeverageNystroem
+from powersketch import GaussianSketch, LeverageNystroem, solve_kernel_system
 from powersketch.kernels import DotProduct, Gaussian, Kernel, Polynomial, as_kernel, resolved_gamma
 from tests.kernels.kernel_cases import KERNELS, each_dtype, each_kernel, points
 
@@ -109,10 +109,32 @@ class TestMedian:
         assert math.isclose(gamma, resolved_gamma("median", X), rel_tol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian, Polynomial, DotProduct])
-def test_other_rules_are_refused(kernel: type[Gaussian | Polynomial | DotProduct]) -> None:
-    with pytest.raises(ValueError, match="gamma='auto' is unknown; use one of 'scale', 'median'"):
-        kernel(gamma="auto")
+each_kind = pytest.mark.parametrize("kind", [Gaussian, Polynomial, DotProduct])
+
+
+@each_kind
+def test_other_rules_are_refused(kind: type[Gaussian | Polynomial | DotProduct]) -> None:
+    with pytest.raises(ValueError, match="gamma='sqrt' is unknown; use one of 'scale', 'median'"):
+        kind(gamma="sqrt")
+
+
+@each_kind
+def test_a_gamma_that_is_chosen_by_errors_is_refused_without_targets(
+    kind: type[Gaussian | Polynomial | DotProduct],
+) -> None:
+    X, kernel = points(20), kind(gamma="auto")
+    chosen = "gamma='auto' is chosen by the errors of predictions.*use 'scale' or 'median'"
+    for use in (
+        kernel.resolve,
+        lambda X: as_kernel(kernel, X),
+        lambda X: LeverageNystroem(kernel, n_components=5).fit(X),
+        lambda X: solve_kernel_system(X, X[:, 0], kernel, alpha=1.0),
+        lambda X: GaussianSketch("auto").fit(X),
+    ):
+        with pytest.raises(ValueError, match=chosen):
+            use(X)
+    with pytest.raises(ValueError, match="gamma='auto'"):
+        kernel(X)
 
 
 class ExactRidge(RegressorMixin, BaseEstimator):
@@ -158,11 +180,11 @@ class TestParameters:
         np.testing.assert_array_equal(kernel([[1.0]], [[5.0]]), [[30.0]])
 
     @pytest.mark.parametrize(
-        "wrong", [{"degree": 3, "gamma": -1.0}, {"degree": 3, "order": 1}, {"gamma": "auto"}]
+        "wrong", [{"degree": 3, "gamma": -1.0}, {"degree": 3, "order": 1}, {"gamma": "sqrt"}]
     )
     def test_nothing_changes_if_one_is_refused(self, wrong: dict[str, Any]) -> None:
         kernel = Polynomial(degree=2, coef0=1.0)
-        with pytest.raises(ValueError, match=r"out of range|has no order|gamma='auto' is unknown"):
+        with pytest.raises(ValueError, match=r"out of range|has no order|gamma='sqrt' is unknown"):
             kernel.set_params(**wrong)
         assert kernel == Polynomial(degree=2, coef0=1.0)
 

@@ -153,7 +153,7 @@ class TestParameters:
             ({"gamma": -1.0}, ValueError, "gamma=-1.0 .* above 0"),
             ({"gamma": np.nan}, ValueError, "gamma=nan .* finite"),
             ({"gamma": np.inf}, ValueError, "gamma=inf .* finite"),
-            ({"gamma": "auto"}, ValueError, "gamma='auto' is unknown"),
+            ({"gamma": "sqrt"}, ValueError, "gamma='sqrt' is unknown"),
             ({"gamma": None}, TypeError, "gamma=None is a NoneType"),
             ({"coef0": -0.5}, ValueError, "coef0=-0.5 .* not positive definite"),
             ({"coef0": np.nan}, ValueError, "coef0=nan .* finite"),

@@ -37,9 +37,12 @@ _MAPS: dict[str, Any] = {
     "landmarks": LeverageNystroem(n_components=8),
 }
 _RIDGE: dict[str, Any] = {
-    "ridge": SketchedKernelRidge("gaussian", n_components=32),
+    "ridge": SketchedKernelRidge("gaussian", features="sketch", n_components=32, alpha=1.0),
+    "default ridge": SketchedKernelRidge(),
     "exact ridge": SketchedKernelRidge("gaussian", alpha=1.0, features="exact"),
-    "classifier": SketchedKernelRidgeClassifier("gaussian", n_components=32),
+    "classifier": SketchedKernelRidgeClassifier(
+        "gaussian", features="sketch", n_components=32, alpha=1.0
+    ),
 }
 # The kernels of one class check rows in the same place.
 _KERNELS = {type(kernel).__name__: kernel for kernel in KERNELS}

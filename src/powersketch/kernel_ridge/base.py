@@ -18,6 +18,7 @@ from powersketch.exceptions import FarRowWarning, InputError, held_back
 from powersketch.execution import Progress
 from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_features
 from powersketch.kernel_ridge.columns import Columns
+from powersketch.kernel_ridge.copies import without_copies
 from powersketch.kernel_ridge.dual import (
     DualSystem,
     KernelSum,
@@ -34,13 +35,14 @@ from powersketch.kernel_ridge.features import (
 )
 from powersketch.kernel_ridge.path import (
     LEFT_OUT_ROWS,
+    LeftOut,
     checked_alphas,
     left_out_predictions,
     ridge_solution,
     warn_at_lower_end,
 )
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.search import Model, warn_if_a_line_is_better
+from powersketch.kernel_ridge.search import Model, warn_if_a_line_is_better, widened
 from powersketch.kernel_ridge.settings import RidgeSettings
 from powersketch.kernel_ridge.sparse_columns import MOST_DENSE_COLUMNS, sparse_solution
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
@@ -53,7 +55,7 @@ from powersketch.kernel_ridge.training_rows import (
     warn_of_dominant_rows,
     without_absurd_rows,
 )
-from powersketch.kernels import Kernel, Linear
+from powersketch.kernels import Kernel, Linear, WithLinear
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.validation import REAL_ROWS, sound_array
 
@@ -79,6 +81,7 @@ _FITTED = (
     "effective_dimension_",
     "noise_variance_",
     "X_fit_",
+    "_fit_targets",
     "_fit_weights",
     "dual_coef_",
     "solver_result_",
@@ -175,6 +178,7 @@ class SketchedRidge(RidgeSettings):
         state.pop("_posterior", None)
         if not state.get("_statistics_kept", True):
             state.pop("statistics_", None)
+            state.pop("_sample", None)
         return state
 
     def __copy__(self) -> Self:
@@ -226,27 +230,50 @@ class SketchedRidge(RidgeSettings):
             tol=self.tol,
             seed=fitted["seed_"],
         )
-        return {"_solution": solution, "_left_out": left_out, "_kernel_sum": None}
+        solved = self._from_left_out(left_out) if self._leaves_out else {}
+        return {**solved, "_solution": solution, "_kernel_sum": None}
 
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Choose and fit the map on the first block, and add the statistics of every block."""
         if self._goes_on:
             self._refuse_another_map()
             validate_data(self, given, reset=False, skip_check_array=True)
-            attributes |= {n: vars(self)[n] for n in _ATTRIBUTES_OF_MAP if n in vars(self)}
+            before = vars(self) if "statistics_" in vars(self) else self._exact_fit_on_features()
+            attributes |= {n: before[n] for n in _ATTRIBUTES_OF_MAP if n in before}
             kernel = attributes.get("kernel_")
             rows, _ = without_absurd_rows(rows, lambda _: kernel)
             rows = self._prepared(rows)
             warn_of_dominant_rows(kernel, rows)
-            sums, sample = self.statistics_.merge(self._sums(rows, attributes)), self._sample
+            sums = before["statistics_"].merge(self._sums(rows, attributes))
+            sample = before.get("_sample") or self._reservoir(attributes["seed_"])
+            if attributes["_limits"] is not None:
+                attributes["_limits"] = widened(attributes["_limits"], rows.targets)
         else:
             rows, fitted = self._fit_features(rows, more_to_come=True)
             attributes |= fitted
             sums = self._sums(rows, attributes)
-            sample = Reservoir(RandomStreams(fitted["seed_"], "kernel-ridge/left-out"))
+            sample = self._reservoir(fitted["seed_"])
             validate_data(self, given, skip_check_array=True)
         attributes |= {"statistics_": sums, "_sample": sample.with_block(rows, LEFT_OUT_ROWS)}
         self._store({**attributes, "_statistics_kept": True, "_solution": None})
+
+    def _exact_fit_on_features(self) -> dict[str, Any]:
+        """Return what a fit with the exact kernel is on features, to which blocks can be added."""
+        rows = TrainingRows(self.X_fit_, self._fit_targets, self._fit_weights)
+        attributes = {name: vars(self)[name] for name in _ATTRIBUTES_OF_MAP if name in vars(self)}
+        kernel: Kernel = attributes["kernel_"]
+        linear = 0.0
+        if isinstance(kernel, WithLinear):
+            linear, kernel = float(kernel.weight), kernel.kernel
+        reasons = self.choice_.model if "choice_" in attributes else ()
+        model = Model(self._columns, kernel, linear, reasons=reasons)
+        attributes |= self._fit_model(rows, model, attributes["seed_"], more_to_come=True)
+        sample = self._reservoir(attributes["seed_"]).with_block(rows, LEFT_OUT_ROWS)
+        return {**attributes, "statistics_": self._sums(rows, attributes), "_sample": sample}
+
+    @staticmethod
+    def _reservoir(seed: int) -> Reservoir:
+        return Reservoir(RandomStreams(seed, "kernel-ridge/left-out"))
 
     def _fit_features(
         self, rows: TrainingRows, *, more_to_come: bool = False
@@ -346,23 +373,25 @@ class SketchedRidge(RidgeSettings):
 
     def _fit_primal(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
         statistics, features = self._sums(rows, fitted), fitted["_features"]
+        attributes: dict[str, Any] = {"statistics_": statistics, "_statistics_kept": False}
         left_out: list[Any] = []
-        if self.alpha == "loo" or self._uses_left_out:
-            streams = RandomStreams(fitted["seed_"], "kernel-ridge/left-out")
-            sample = rows.sample(LEFT_OUT_ROWS, streams)
-            left_out = list(feature_blocks(features, sample, fitted["_block_bytes"]))
-        solved = self._solve(statistics, left_out, fitted)
-        return {"statistics_": statistics, "_statistics_kept": False, **solved}
+        if self._leaves_out:
+            sample = self._reservoir(fitted["seed_"])
+            sample = sample.with_block(without_copies(rows), LEFT_OUT_ROWS)
+            assert sample.rows is not None
+            left_out = list(feature_blocks(features, sample.rows, fitted["_block_bytes"]))
+            attributes["_sample"] = sample
+        return attributes | self._solve(statistics, left_out, fitted)
 
     def _fit_dual(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
         kernel, seed = fitted["kernel_"], fitted["seed_"]
         options: dict[str, Any] = {"fit_intercept": self.fit_intercept}
         if isinstance(self.alpha, str):
-            alphas = checked_alphas(self.alphas)
+            alphas, rows = checked_alphas(self.alphas), without_copies(rows)
             solution, left_out = exact_path(
                 rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, **options
             )
-            attributes: dict[str, Any] = {"_left_out": left_out}
+            attributes = self._from_left_out(left_out)
         else:
             budget = None if self.memory_budget is None else int(self.memory_budget)
             system = DualSystem(rows, kernel, float(self.alpha), budget, seed, self.n_jobs)
@@ -378,6 +407,7 @@ class SketchedRidge(RidgeSettings):
         # A copy: who changes the rows later on does not expect other predictions.
         points = rows.X.copy() if fitted["_columns"] is None else rows.X
         attributes |= {"X_fit_": points, "_fit_weights": rows.weights}
+        attributes["_fit_targets"] = rows.targets.copy()
         attributes |= {"dual_coef_": solution.coef, "_solution": solution}
         return {**attributes, "_kernel_sum": KernelSum(kernel, points, solution.coef)}
 
@@ -401,8 +431,16 @@ class SketchedRidge(RidgeSettings):
         at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
         solved: dict[str, Any] = {"_solution": solution, "_kernel_sum": at_landmarks}
         if left_out:
-            solved["_left_out"] = left_out_predictions(statistics, solution, left_out)
+            solved |= self._from_left_out(left_out_predictions(statistics, solution, left_out))
         return solved
+
+    def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
+        """Return what is kept of rows that were left out, as attributes."""
+        return {"_left_out": left_out}
+
+    @property
+    def _leaves_out(self) -> bool:
+        return self._uses_left_out or (isinstance(self.alpha, str) and self.alpha == "loo")
 
     def _fit_batches(self, batches: Iterable[Any], target: Any, options: dict[str, Any]) -> Self:
         """Choose on the first batches, which are fitted at once if there are no more."""
@@ -470,7 +508,8 @@ class SketchedRidge(RidgeSettings):
             features, sample = self._features, self._sample.rows
             assert features is not None
             assert sample is not None
-            left_out = list(feature_blocks(features, sample, self._block_bytes))
+            blocks = feature_blocks(features, sample, self._block_bytes)
+            left_out = list(blocks) if self._leaves_out else []
             self.__dict__.update(self._solve(self.statistics_, left_out, vars(self)))
         assert self._solution is not None
         return self._solution
@@ -506,7 +545,8 @@ class SketchedRidge(RidgeSettings):
         """Whether a block is added to earlier ones; refused where those are lost."""
         if vars(self).get("_statistics_kept") is False and "statistics_" not in vars(self):
             raise AttributeError(self._missing_statistics("partial_fit"))
-        return "statistics_" in vars(self)
+        exact = self._kind == "auto" and "_fit_targets" in vars(self)
+        return exact or "statistics_" in vars(self)
 
     def _store(self, attributes: dict[str, Any]) -> None:
         for name in _FITTED:

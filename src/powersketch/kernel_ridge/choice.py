@@ -60,6 +60,8 @@ _EXACT_SECONDS, _EXACT_SECONDS_OF_LONG_ROWS = 15.0, 60.0
 _MOST_EXACT_ROWS = 15_000
 _LONG_ROWS = 4096
 _EXACT_BYTES = 4 << 30
+# Matrices of rows × rows: the kernel matrix, a weighted copy, its eigenvectors, what LAPACK needs.
+_EXACT_MATRICES = 4
 # The work of sums, rows times squared features, that is taken without a budget; and most features.
 _SUM_PRODUCTS = 1e12
 _MOST_FEATURES = 4096
@@ -203,9 +205,11 @@ def exact_fits(rows: int, columns: int, budget: Budget) -> bool:
     """
     usual = _EXACT_SECONDS_OF_LONG_ROWS if columns > _LONG_ROWS else _EXACT_SECONDS
     seconds = usual if budget.seconds is None else budget.seconds
-    bytes = _EXACT_BYTES if budget.bytes is None else budget.bytes
+    matrices, bytes = 2, float(_EXACT_BYTES)
+    if budget.bytes is not None:
+        matrices, bytes = _EXACT_MATRICES, budget.bytes - _OVERHEAD
     in_time = rows**3 / _PRODUCTS_PER_SECOND <= seconds
-    return rows <= _MOST_EXACT_ROWS and in_time and 2 * _NUMBER * rows**2 <= bytes
+    return rows <= _MOST_EXACT_ROWS and in_time and matrices * _NUMBER * rows**2 <= bytes
 
 
 def chosen_map(

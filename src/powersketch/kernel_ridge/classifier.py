@@ -239,16 +239,16 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
 
     @cached_property
     def _sharpness(self) -> float:
-        """The factor of predictions for which the labels of rows left out are most likely."""
-        self._solved()
-        left_out = vars(self).get("_left_out")
-        if left_out is None:
-            raise InputError(
-                f"probabilities need predictions of rows that are left out, which "
-                f"features={self.features!r} with alpha={self.alpha!r} has not: use alpha='loo', "
-                "or other features."
-            )
-        return _most_likely_sharpness(left_out)
+        """The factor of predictions; this is reached only where no rows are left out."""
+        raise InputError(
+            f"probabilities need predictions of rows that are left out, which "
+            f"features={self.features!r} with alpha={self.alpha!r} has not: use alpha='loo', or "
+            "other features."
+        )
+
+    def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
+        sharpness = _most_likely_sharpness(left_out)
+        return super()._from_left_out(left_out) | {"_sharpness": sharpness}
 
     @documented
     def decision_function(self, X: Any) -> Real:

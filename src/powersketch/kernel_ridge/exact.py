@@ -63,6 +63,11 @@ def exact_path(
     n_jobs: int | None,
 ) -> tuple[RidgeSolution, LeftOut]:
     """Return the dual solution of the least leave-one-out error, and what rows left out got."""
+    if rows.count < 2:
+        raise InputError(
+            "alpha='loo' needs at least 2 rows of positive weight, got 1 sample: give more "
+            "rows, or a number for alpha."
+        )
     check_fits_memory(
         f"the kernel matrix of {rows.count} rows and its factor",
         2 * 8 * rows.count**2,

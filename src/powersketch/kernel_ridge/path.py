@@ -111,8 +111,8 @@ def ridge_solution(
         return statistics.solve(alpha, fit_intercept=fit_intercept)
     if statistics.count < 2:
         raise InputError(
-            f"alpha={alpha!r} needs at least 2 rows of positive weight, got {statistics.count}: "
-            "give more rows, or a number for alpha."
+            f"alpha={alpha!r} needs at least 2 rows of positive weight, got 1 sample: give more "
+            "rows, or a number for alpha."
         )
     tries = _USUAL_TRIES if alphas is None else alphas.size
     if alpha == "loo" and factors_are_cheaper(tries, statistics.feature_mean.size):

@@ -197,6 +197,12 @@ def _plausible(targets: Float64) -> Float64:
     return np.array([least - _WIDER * (most - least), most + _WIDER * (most - least)])
 
 
+def widened(limits: Float64, targets: Float64) -> Float64:
+    """Return limits that hold the plausible predictions of more targets as well."""
+    more = _plausible(targets)
+    return np.array([np.minimum(limits[0], more[0]), np.maximum(limits[1], more[1])])
+
+
 def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -> Model:
     """Return what is taken where rows are too few for a choice."""
     warn_user(

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import thread_count
 from powersketch.kernel_ridge.columns import SCALINGS, checked_clip
+from powersketch.kernel_ridge.copies import without_copies
 from powersketch.kernel_ridge.features import has_sketch, map_of_kernel
 from powersketch.kernel_ridge.metric import FORMS
 from powersketch.kernel_ridge.path import checked_alphas
@@ -221,6 +222,8 @@ class RidgeSettings(BaseEstimator):
     def _model(self, rows: TrainingRows, seed: int) -> Model:
         """Return the columns, kernel and linear part of the fit, chosen or as they were given."""
         kernel, streams = self._given_kernel(), RandomStreams(seed, "kernel-ridge/search")
+        if kernel is None or getattr(kernel, "gamma", None) == "auto":
+            rows = without_copies(rows)
         wishes = Wishes(self.metric, self.linear, self.scaling, self.clip, self.fit_intercept)
         return found_model(rows, kernel, wishes, streams)
 

@@ -130,8 +130,8 @@ class Reservoir:
         every = np.concatenate((self.numbers, numbers))
         rows = joined_rows([block] if self.rows is None else [self.rows, block])
         kept = np.sort(np.argsort(every, kind="stable")[:most])
-        if kept.size < every.size:
-            rows, every = rows[kept], every[kept]
+        # A copy of what may be the user's array, who might read the next block into it.
+        rows, every = rows[kept], every[kept]
         return Reservoir(self.streams, rows, every, self.blocks + 1)
 
 
