@@ -61,7 +61,7 @@ def _labelled(
     frame = frame.drop(columns=list(drop)).dropna().reset_index(drop=True)
     y = frame.pop(target).to_numpy(np.float64)
     text = [name for name in frame if not pandas.api.types.is_numeric_dtype(frame[name])]
-    kinds = {name: "category" for name in (*text, *categories)}
+    kinds = dict.fromkeys((*text, *categories), "category")
     return LabelledTable(frame.astype(kinds), np.log(y) if logarithm else y)
 
 
@@ -82,8 +82,8 @@ def flights_table() -> LabelledTable:
     with zipfile.ZipFile(stored) as archive:
         flights = pandas.read_csv(io.BytesIO(archive.read("flights.csv")))
     day = pandas.to_datetime(flights[["year", "month", "day"]])
-    flights["weekday"] = day.dt.weekday
-    columns = ["dep_delay", "carrier", "origin", "dest", "distance"]
+    flights["weekday"] = day.dt.day_of_week
+    columns = ["dep_delay", "carrier", "origin", "dest", "distance", "air_time"]
     when = ["month", "weekday", "hour", "minute"]
     return _labelled(flights[[*columns, *when, "arr_delay"]], "arr_delay")
 
