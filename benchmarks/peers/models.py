@@ -19,7 +19,7 @@ from benchmarks.models.problems import Split
 ALPHAS = np.logspace(-3, 3, 13)
 GAMMAS = 2.0 ** np.arange(-5, 4)
 """Relative to the inverse of the median squared distance."""
-SEARCH_ROWS, SEARCH_LANDMARKS, LANDMARKS = 8000, 500, 1000
+SEARCH_ROWS, SEARCH_LANDMARKS, LANDMARKS = 8000, 300, 1000
 
 
 def ridge(split: Split) -> Any:
