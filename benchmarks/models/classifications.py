@@ -11,7 +11,7 @@ from benchmarks.models.results import (
     results,
     score_cells,
 )
-from benchmarks.report import Bar, Row, Table, at_least, at_most
+from benchmarks.report import Bar, Row, Table, at_least
 
 BELOW_RIDGE = 0.005
 LEAST_ACCURACY = {"20 Newsgroups": 0.85, "Fashion-MNIST, 60,000": 0.895}
@@ -34,8 +34,9 @@ def classification_scores(*, quick: bool) -> Table:
         "Mean of 5 random splits, four rows in five to train on; texts and images come with one "
         "split. SketchedKernelRidgeClassifier has its default parameters. RidgeClassifierCV and "
         "SVC get standardised columns, but for texts; Nystroem (1000 landmarks) gets its gamma "
-        "from held-out rows. Ours is held to RidgeClassifierCV − 0.005. Calibration: the expected "
-        "calibration error of predict_proba, 15 bins. A fit of xRFM may take 5 minutes.",
+        "from held-out rows. Ours is held to RidgeClassifierCV − 0.005. Calibration: our expected "
+        "calibration error of predict_proba, 15 bins. A fit of xRFM may take 5 minutes; beyond "
+        "one minute it gets one split only.",
         [
             Row(score_cells(name, result, "calibration"), _bars(name, result))
             for name, result in reached.items()
@@ -49,7 +50,8 @@ def _bars(name: str, result: Result) -> list[Bar]:
     if name in LEAST_ACCURACY:
         bars.append(at_least(result.our_score(), LEAST_ACCURACY[name]))
     if name in MOST_SECONDS:
-        bars.append(at_most(our_seconds(result), MOST_SECONDS[name]))
+        limit = MOST_SECONDS[name]
+        bars.append(Bar(f"≤ {limit} s", our_seconds(result) <= limit))
     if name in CALIBRATED:
         bars += honesty_bars(result, "calibration", 0.0, MOST_CALIBRATION_ERROR)
     return bars

@@ -22,13 +22,15 @@ Outcome = dict[str, float]
 QUANTILE = 1.959964
 """Of the standard normal distribution, for intervals of 95 %."""
 CALIBRATION_BINS = 15
+PATIENCE = 0.2
+"""The share of its limit that a model may take for every split, not for the first only."""
 
 
 def outcomes(name: str, problems: Path, count: int) -> list[Outcome]:
     """Return what the model reached on the first splits of stored problems.
 
     A model with a limit gets a process for every split, and no further split once it did not
-    finish.
+    finish or took a good part of the limit.
     """
     method = METHODS[name]
     if method.seconds is None:
@@ -36,9 +38,9 @@ def outcomes(name: str, problems: Path, count: int) -> list[Outcome]:
     reached: list[Outcome] = []
     for number in range(count):
         finished = _run(name, problems, number, number + 1, method.seconds)
-        if not finished:
-            break
         reached += finished
+        if not finished or finished[0]["fit"] > PATIENCE * method.seconds:
+            break
     return reached
 
 

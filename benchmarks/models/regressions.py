@@ -42,8 +42,8 @@ def regression_scores(*, quick: bool) -> Table:
         "and ones, and boosting takes them as they are. RidgeCV and SVR get standardised columns, "
         "SVR a standardised target, too; Nystroem (1000 landmarks) gets its gamma from held-out "
         "rows. Ours is held to RidgeCV − 0.003 everywhere and to boosting − 0.002 on two thirds "
-        "of the tables. Coverage: the share of targets in intervals of 95 %. A fit of xRFM may "
-        "take 5 minutes.",
+        "of the tables. Coverage: the share of targets in our intervals of 95 %. A fit of xRFM may "
+        "take 5 minutes; beyond one minute it gets one split only.",
         [*rows, _against_boosting(reached)],
         figure=dot_figure("default_regressors", title, unexplained, ours=OURS, x="1 − R²"),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.models.fitting import Outcome, outcomes, store
 from benchmarks.models.methods import METHODS, OURS, installed_methods
 from benchmarks.models.problems import CLASSIFICATIONS, REGRESSIONS, Problem
-from benchmarks.report import Bar, Cell, Row, at_most
+from benchmarks.report import Bar, Cell, Row
 
 QUICK_ROWS = 1000
 NOT_TRIED, NOT_FINISHED = "–", "did not finish"
@@ -72,7 +72,7 @@ def _result(name: str, load: Callable[[], Problem], *, quick: bool) -> Result:
 
 
 def score_cells(name: str, result: Result, honesty: str) -> dict[str, Cell]:
-    """Return a row of scores; `honesty` is the outcome that says how well errors are known."""
+    """Return a row of scores; `honesty` names what says how well we know our own errors."""
     rows, columns = result.shape
     our_honesty = result.mean(OURS, honesty)
     return {
@@ -80,9 +80,7 @@ def score_cells(name: str, result: Result, honesty: str) -> dict[str, Cell]:
         "rows": rows,
         "columns": columns,
         **{method: _score_cell(method, result) for method in METHODS},
-        "our spread": result.spread(OURS),
-        f"our {honesty}": NOT_TRIED if our_honesty is None else our_honesty,
-        "our seconds": our_seconds(result),
+        honesty: NOT_TRIED if our_honesty is None else our_honesty,
     }
 
 
@@ -132,5 +130,5 @@ def honesty_bars(result: Result, honesty: str, low: float, high: float) -> list[
     if value is None:
         return []
     if low <= 0:
-        return [at_most(value, high)]
+        return [Bar(f"{honesty} ≤ {high:g}", value <= high)]
     return [Bar(f"{honesty} {low:g} to {high:g}", low <= value <= high)]

@@ -27,7 +27,12 @@ def ridge(split: Split) -> Any:
     if split.is_sparse:
         held_out = ShuffleSplit(1, test_size=0.1, random_state=0)
         return GridSearchCV(RidgeClassifier(), {"alpha": [0.1, 0.3, 1.0, 3.0, 10.0]}, cv=held_out)
-    return make_pipeline(StandardScaler(), _ridge_search(split.is_classification))
+    return make_pipeline(_scaler(split), _ridge_search(split.is_classification))
+
+
+def _scaler(split: Split) -> Any:
+    """Return what standardises columns, but for texts, whose rows have norm one."""
+    return FunctionTransformer() if split.is_sparse else StandardScaler()
 
 
 def _ridge_search(is_classification: bool) -> Any:
@@ -43,10 +48,10 @@ def boosting(split: Split) -> Any:
 
 def support_vectors(split: Split) -> Any:
     if split.is_classification:
-        return make_pipeline(StandardScaler(), SVC())
+        return make_pipeline(_scaler(split), SVC())
     # The width of its tube is one for targets of any scale.
     model = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
-    return make_pipeline(StandardScaler(), model)
+    return make_pipeline(_scaler(split), model)
 
 
 class NystroemRidge:
@@ -54,7 +59,7 @@ class NystroemRidge:
 
     def __init__(self, split: Split) -> None:
         self._is_classification = split.is_classification
-        self._scaler = FunctionTransformer() if split.is_sparse else StandardScaler()
+        self._scaler = _scaler(split)
 
     def fit(self, X: Any, y: np.ndarray) -> Self:
         rows = np.random.default_rng(0).permutation(len(y))[:SEARCH_ROWS]
