@@ -89,27 +89,25 @@ def dot_figure(
     title: str,
     lines: Mapping[str, Mapping[str, float]],
     *,
-    ours: str,
+    methods: Sequence[str],
     x: str,
     least: float = 1e-3,
 ) -> str:
     """Draw a line with a dot for every method, write the picture and return its file's name.
 
-    The x axis is logarithmic, and values below `least` are drawn there; the lines are in the order
-    of our values.
+    The x axis is logarithmic, and values below `least` are drawn there. The first of the methods is
+    ours, and the lines are in the order of its values.
     """
-    ordered = sorted(lines, key=lambda line: lines[line][ours], reverse=True)
-    methods = dict.fromkeys(method for dots in lines.values() for method in dots)
+    ordered = sorted(lines, key=lambda line: lines[line][methods[0]], reverse=True)
     figure, axes = plt.subplots(figsize=(8.5, 1.8 + 0.24 * len(lines)), layout="constrained")
-    others = iter(DOTS)
-    for method in methods:
+    for method, style in zip(methods, (OURS, *DOTS), strict=False):
         shown = [
             (max(lines[line][method], least), line) for line in ordered if method in lines[line]
         ]
-        style = OURS if method == ours else {"zorder": 2, **next(others)}
-        axes.plot(
-            *zip(*shown, strict=True), **{**style, "linewidth": 0}, markersize=6, label=method
-        )
+        if shown:
+            values, names = zip(*shown, strict=True)
+            dots = {"zorder": 2, **style, "linewidth": 0, "markersize": 6}
+            axes.plot(values, [ordered.index(line) for line in names], label=method, **dots)
     axes.set(xscale="log", xlabel=x, ylim=(-0.7, len(lines) - 0.3))
     axes.set_yticks(range(len(ordered)), ordered)
     _label_decades(axes.xaxis, *axes.get_xlim())

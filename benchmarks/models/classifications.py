@@ -1,7 +1,7 @@
 """Default classifiers on texts, images and small tables: accuracy, time, memory, calibration."""
 
 from benchmarks.figures import dot_figure
-from benchmarks.models.methods import METHODS, OURS, RIDGE
+from benchmarks.models.methods import METHODS, RIDGE
 from benchmarks.models.results import (
     Result,
     cost_rows,
@@ -41,7 +41,9 @@ def classification_scores(*, quick: bool) -> Table:
             Row(score_cells(name, result, "calibration"), _bars(name, result))
             for name, result in reached.items()
         ],
-        figure=dot_figure("default_classifiers", title, errors, ours=OURS, x="share of errors"),
+        figure=dot_figure(
+            "default_classifiers", title, errors, methods=list(METHODS), x="share of errors"
+        ),
     )
 
 

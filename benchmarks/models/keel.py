@@ -74,7 +74,7 @@ def keel_tables(*, quick: bool) -> Table:
             for number, name in enumerate(names)
         ],
         figure=dot_figure(
-            "default_classifiers_keel", title, errors, ours=OURS, x="share of errors"
+            "default_classifiers_keel", title, errors, methods=COMPARED, x="share of errors"
         ),
     )
 

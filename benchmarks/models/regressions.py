@@ -45,7 +45,9 @@ def regression_scores(*, quick: bool) -> Table:
         "of the tables. Coverage: the share of targets in our intervals of 95 %. A fit of xRFM may "
         "take 5 minutes; beyond one minute it gets one split only.",
         [*rows, _against_boosting(reached)],
-        figure=dot_figure("default_regressors", title, unexplained, ours=OURS, x="1 − R²"),
+        figure=dot_figure(
+            "default_regressors", title, unexplained, methods=list(METHODS), x="1 − R²"
+        ),
     )
 
 
