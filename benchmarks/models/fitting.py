@@ -50,6 +50,9 @@ def _run(name: str, problems: Path, first: int, last: int, limit: float | None) 
         run = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         return []
+    if run.returncode < 0:  # by a signal, as the system ends what takes all memory
+        print(f"  {name} was ended by signal {-run.returncode}", flush=True)
+        return []
     if run.returncode:
         raise RuntimeError(f"{name} failed:\n{run.stderr[-2000:]}")
     return json.loads(run.stdout.splitlines()[-1])
