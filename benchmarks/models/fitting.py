@@ -50,7 +50,7 @@ def _run(name: str, problems: Path, first: int, last: int, limit: float | None) 
         run = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         return []
-    if run.returncode < 0:  # by a signal, as the system ends what takes all memory
+    if limit and run.returncode < 0:  # by a signal, as the system ends what takes all memory
         print(f"  {name} was ended by signal {-run.returncode}", flush=True)
         return []
     if run.returncode:
