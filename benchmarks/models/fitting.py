@@ -1,0 +1,124 @@
+"""Fits one model to the splits of problems in a fresh process and returns what came out."""
+
+import inspect
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from benchmarks.features.memory import peak_bytes
+from benchmarks.models.methods import METHODS, Method
+from benchmarks.models.problems import Problem, Split
+from benchmarks.timing import timed
+
+Outcome = dict[str, float]
+"""Score, seconds and memory of one split; coverage or calibration where the model has them."""
+QUANTILE = 1.959964
+"""Of the standard normal distribution, for intervals of 95 %."""
+CALIBRATION_BINS = 15
+PATIENCE = 0.2
+"""The share of its limit that a model may take for every split, not for the first only."""
+
+
+def outcomes(name: str, problems: Path, count: int) -> list[Outcome]:
+    """Return what the model reached on the first splits of stored problems.
+
+    A model with a limit gets a process for every split, and no further split once it did not
+    finish or took a good part of the limit.
+    """
+    method = METHODS[name]
+    if method.seconds is None:
+        return _run(name, problems, 0, count, None)
+    reached: list[Outcome] = []
+    for number in range(count):
+        finished = _run(name, problems, number, number + 1, method.seconds)
+        reached += finished
+        if not finished or finished[0]["fit"] > PATIENCE * method.seconds:
+            break
+    return reached
+
+
+def _run(name: str, problems: Path, first: int, last: int, limit: float | None) -> list[Outcome]:
+    command = [sys.executable, "-m", __name__, name, str(problems), str(first), str(last)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        return []
+    if limit and run.returncode < 0:  # by a signal, as the system ends what takes all memory
+        print(f"  {name} was ended by signal {-run.returncode}", flush=True)
+        return []
+    if run.returncode:
+        raise RuntimeError(f"{name} failed:\n{run.stderr[-2000:]}")
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def store(problems: Sequence[Problem], path: Path) -> None:
+    joblib.dump(list(problems), path)
+
+
+def main(name: str, path: str, first: str, last: str) -> None:
+    problems: list[Problem] = joblib.load(path)
+    method = METHODS[name]
+    numbered = [(problem, number) for problem in problems for number in range(problem.splits)]
+    reached = [_outcome(method, *each) for each in numbered[int(first) : int(last)]]
+    print(json.dumps(reached))
+
+
+def _outcome(method: Method, problem: Problem, number: int) -> Outcome:
+    split = problem.split(number, coded=method.coded)
+    model = method.build(split)
+    with warnings.catch_warnings():
+        # Of ill-conditioned systems, and of a best penalty at the end of the grid.
+        warnings.simplefilter("ignore")
+        _, fit_seconds = timed(lambda: model.fit(split.X, split.y))
+        predicted, predict_seconds = timed(lambda: model.predict(split.X_test))
+        outcome = {
+            "score": score(split, predicted),
+            "fit": fit_seconds,
+            "predict": predict_seconds,
+            "peak MB": peak_bytes() / 1e6,
+        }
+        return outcome | _honesty(model, split)
+
+
+def score(split: Split, predicted: np.ndarray) -> float:
+    """Return the accuracy or R²."""
+    if split.is_classification:
+        return float(np.mean(predicted == split.y_test))
+    return float(1 - np.mean((predicted - split.y_test) ** 2) / np.var(split.y_test))
+
+
+def _honesty(model: Any, split: Split) -> Outcome:
+    """Return how well the model knows its errors, if it says anything about them."""
+    if split.is_classification:
+        if not hasattr(model, "predict_proba"):
+            return {}
+        return {"calibration": calibration_error(model.predict_proba(split.X_test), split)}
+    if "return_std" not in inspect.signature(model.predict).parameters:
+        return {}
+    return {"coverage": coverage(*model.predict(split.X_test, return_std=True), split)}
+
+
+def coverage(mean: np.ndarray, deviation: np.ndarray, split: Split) -> float:
+    """Return the share of targets inside the intervals that are to hold 95 % of them."""
+    return float(np.mean(np.abs(split.y_test - mean) <= QUANTILE * deviation))
+
+
+def calibration_error(probabilities: np.ndarray, split: Split) -> float:
+    """Return the expected difference of confidence and accuracy, over bins of confidence."""
+    classes = np.unique(split.y)
+    right = classes[probabilities.argmax(axis=1)] == split.y_test
+    confidence = probabilities.max(axis=1)
+    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    gaps = np.bincount(bins, right - confidence, CALIBRATION_BINS)
+    return float(np.abs(gaps).sum() / len(right))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
