@@ -25,6 +25,8 @@ _FEWEST_KINDS, _MOST_KINDS = 3, 32
 _MOST_INDICATORS = 512
 _BLOCK_ENTRIES = 1 << 21
 _SAMPLE = 400
+# Columns that vary less are constant; inverses and squares of less are out of range.
+_LEAST_SPREAD = {"float32": 1e-35, "float64": 1e-150}
 
 SCALINGS = ("scaled", "as-is", "indicators")
 """Columns of equal spread; as they are; and those of few whole numbers as a column for each."""
@@ -179,14 +181,16 @@ class Summary:
         `clip` is "auto" for limits where the values of a column end, apart from errors far beyond;
         a number for that many standard deviations from the median; None for no limits.
         """
-        centre = np.median(X, axis=0).astype(np.float64)
         lower, upper, spread = (np.empty(X.shape[1]) for _ in range(3))
-        for column in range(X.shape[1]):
-            entries = X[:, column].astype(np.float64) - centre[column]
-            low, high = _limits(entries, clip)
-            with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = np.median(X, axis=0).astype(np.float64)
+            for column in range(X.shape[1]):
+                entries = X[:, column].astype(np.float64) - centre[column]
+                low, high = _limits(entries, clip)
                 spread[column] = np.clip(entries, low, high).std()
-            lower[column], upper[column] = centre[column] + low, centre[column] + high
+                lower[column], upper[column] = centre[column] + low, centre[column] + high
+        _check_spread(spread, X.dtype)
+        spread[spread < _LEAST_SPREAD[X.dtype.name]] = 0.0
         if clip is not None and clip != "auto":
             lower, upper = centre - clip * spread, centre + clip * spread
         return cls(centre, lower, upper, spread, clip)
@@ -214,6 +218,18 @@ def prepared_columns(X: Rows, summary: Summary | None, scaling: str, clip: Any) 
         tuple(_indicators(X, column) for column in kinds),
         scaling=scaling,
         errors_are_medians=summary.clip == "auto",
+    )
+
+
+def _check_spread(spread: Vector, dtype: np.dtype[Any]) -> None:
+    """Refuse rows whose deviations or their squares and inverses are out of range."""
+    least = _LEAST_SPREAD[dtype.name]
+    largest = float(np.nan_to_num(spread, nan=np.inf).max(initial=0.0))
+    if largest == 0.0 or least <= largest <= 1.0 / least:
+        return
+    raise InputError(
+        f"the columns of X vary by {largest:.3g}; allowed are standard deviations from {least:g} to "
+        f"{1.0 / least:g}, as others are out of the range of {dtype}: multiply X by a constant."
     )
 
 
