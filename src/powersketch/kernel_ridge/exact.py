@@ -27,6 +27,7 @@ _LANDMARKS = 1024
 # Of the mean diagonal of the kernel matrix: no smaller alpha leaves a matrix to factor.
 _SMALLEST_ALPHA = 1e-12
 _SMALLEST_SLACK = 1e-12
+_EQUAL_SCORES = 1e-6  # relative differences that are rounding errors, or nearly so
 # Scores are means over at most this many rows, each of which takes as long as a few products.
 _LEFT_OUT_ROWS = 1024
 _SMALLEST_FREEDOM = 1e-10  # per row
@@ -100,7 +101,9 @@ def _best(
     tried: list[_Tried], rows: TrainingRows, sample: Any, *, fit_intercept: bool
 ) -> tuple[RidgeSolution, LeftOut]:
     tried.sort(key=lambda one: one.alpha)
-    best = min(tried, key=lambda one: one.score)
+    # Of equal scores that of the largest alpha, whose coefficients cancel least.
+    least = min(one.score for one in tried)
+    best = [one for one in tried if one.score <= (1.0 + _EQUAL_SCORES) * least][-1]
     shape = rows.targets.shape
     solution = RidgeSolution(
         best.coef.reshape(shape),
