@@ -228,8 +228,8 @@ def _check_spread(spread: Vector, dtype: np.dtype[Any]) -> None:
     if largest == 0.0 or least <= largest <= 1.0 / least:
         return
     raise InputError(
-        f"the columns of X vary by {largest:.3g}; allowed are standard deviations from {least:g} to "
-        f"{1.0 / least:g}, as others are out of the range of {dtype}: multiply X by a constant."
+        f"the columns of X vary by {largest:.3g}; allowed are standard deviations from {least:g} "
+        f"to {1.0 / least:g}, as others are out of the range of {dtype}: multiply X by a constant."
     )
 
 
