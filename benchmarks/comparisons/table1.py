@@ -16,7 +16,7 @@ from benchmarks.report import Row, Table, at_most
 from benchmarks.timing import best_seconds, usual_rounds
 from powersketch import PolynomialSketch
 from powersketch.kernels import Polynomial
-from powersketch.powers.adaptive.draws import drawn_tuples, tuple_law
+from powersketch.powers.adaptive import drawn_tuples, tuple_law
 from powersketch.random_streams import RandomStreams
 
 EPSILON = 0.5

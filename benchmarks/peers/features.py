@@ -84,12 +84,8 @@ def activations(sums: np.ndarray, order: int) -> np.ndarray:
     return scale * np.where(sums > 0, sums**order, sums.dtype.type(0))
 
 
-class GradientFeatures(Peer):
-    """The gradient x ⊗ step(W x) of a network with so few neurons that it has m entries.
-
-    For the kernel ½ t κ₀(t) of a trained hidden layer and, with `train_output`, for the tangent
-    kernel of both layers. Rows of more than m entries first get a normal projection to √m of them.
-    """
+class TangentPeer(Peer):
+    """A peer for the kernel of a trained hidden layer, or for that of both layers."""
 
     def __init__(
         self,
@@ -99,6 +95,14 @@ class GradientFeatures(Peer):
     ) -> None:
         super().__init__(n_components, random_state)
         self.train_output = train_output
+
+
+class GradientFeatures(TangentPeer):
+    """The gradient x ⊗ step(W x) of a network with so few neurons that it has m entries.
+
+    For the kernel ½ t κ₀(t) of a trained hidden layer and, with `train_output`, for the tangent
+    kernel of both layers. Rows of more than m entries first get a normal projection to √m of them.
+    """
 
     def _draw(self, generator: np.random.Generator, X: np.ndarray) -> None:
         inputs, self.projection_ = X.shape[1], None
@@ -117,7 +121,7 @@ class GradientFeatures(Peer):
         return np.hstack([activations(sums, 1), products])
 
 
-class RandomTangentFeatures(Peer):
+class RandomTangentFeatures(TangentPeer):
     """The gradient x ⊗ step(W x) of a network with m neurons, count-sketched to m entries.
 
     For the same kernels as `GradientFeatures` and far more accurate. With `train_output`, half of
@@ -126,15 +130,6 @@ class RandomTangentFeatures(Peer):
     KDD 2013; the features are those of A. Zandieh et al., "Scaling Neural Tangent Kernels via
     Sketching and Random Features", NeurIPS 2021, for one layer.
     """
-
-    def __init__(
-        self,
-        train_output: bool = False,
-        n_components: int = 100,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(n_components, random_state)
-        self.train_output = train_output
 
     def _draw(self, generator: np.random.Generator, X: np.ndarray) -> None:
         own = self.n_components // 2 if self.train_output else 0

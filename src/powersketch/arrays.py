@@ -20,20 +20,14 @@ Float64: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = Any
 """Samples in rows: a C-contiguous float array, or a CSR matrix or array of floats."""
 
+LARGEST_LENGTH = 1 << 30
+"""Of features and of powers between them: places in them, and their ends, are int32."""
+
 _MEDIAN_ROWS = 64
 
 
 is_sparse: Callable[[Rows], bool] = sp.issparse
 """Tells whether rows are a SciPy sparse matrix or array."""
-
-
-def padded_length(columns: int) -> int:
-    """Return the smallest power of two that is not below `columns`.
-
-    >>> padded_length(5), padded_length(8)
-    (8, 8)
-    """
-    return 1 << max(columns - 1, 0).bit_length()
 
 
 def divide_or_zero(numerator: float | Real, denominator: Vector) -> Vector:

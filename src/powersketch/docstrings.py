@@ -105,37 +105,61 @@ series_error_bound_ : float
     None where there is no series.""",
     # The ridge estimators: the model, what its fit may take, what a fit leaves, its rows.
     "ridge_model": """\
-kernel : str or kernel, default="gaussian"
-    An object of powersketch.kernels, or a name: "linear", "polynomial" ("poly"), "gaussian"
-    ("rbf"), "arc-cosine", "neural-tangent" ("ntk") or "dot-product". By its name, the Gaussian
-    kernel has gamma "scale".
+kernel : str or kernel, default="auto"
+    "auto" tries a linear model, Gaussian kernels of several gammas, polynomial ones of degrees 2
+    to 4, arc-cosine and neural tangent kernels on a pilot of up to 3000 rows (8000 of 50,000 or
+    more), and takes the least leave-one-out error. Or an object of powersketch.kernels, or a
+    name: "linear", "polynomial" ("poly"), "gaussian" ("rbf"), "arc-cosine", "neural-tangent"
+    ("ntk") or "dot-product". By its name, the Gaussian kernel has gamma "scale"; with
+    gamma="auto", it is searched for. With a kernel that is given, all other "auto"s below do
+    nothing: its parameters refer to the columns as they are.
 kernel_params : dict or None, default=None
     Parameters of a kernel that is given by its name.
-features : str, feature map or transformer, default="sketch"
+features : str, feature map or transformer, default="auto"
     What the regression is done on:
 
+    - "auto": the exact kernel up to about 7000 rows (14,000 if they have more than 4096 columns;
+      more or less with budgets); the columns themselves if the kernel is linear; else landmarks,
+      or a sketch where that is clearly better on a pilot of a few thousand rows. See `choice_`.
     - "sketch": the feature map of the kernel, which takes no landmarks.
     - "landmarks": kernel values at rows drawn by leverage, as by LeverageNystroem.
-    - "auto": the better of sketch and landmarks on a pilot of a few thousand rows, of a size
-      that suits rows and budgets: see `choice_`.
-    - "exact": no features; the system of the exact kernel is solved by preconditioned conjugate
-      gradients.
+    - "exact": no features; the system of the exact kernel is solved by factorisations if alpha is
+      "loo", by preconditioned conjugate gradients if it is a number.
     - "row-sketch": as "exact", but the rows of the system are sketched, to a number in proportion
       to the statistical dimension (Theorem E.2 of [SWYZ21]), and the result is checked: see
-      `row_sketch_`.
+      `row_sketch_`. It needs a number for alpha.
     - A feature map of powersketch or any transformer, which is cloned and brings its own kernel.
 
     A kernel of your own has no sketch, and works with "landmarks", "auto" and "exact".
 n_components : int or None, default=None
     Number of features. None leaves a given map as it is, takes 256 for "sketch", "landmarks" and
-    "row-sketch", and what the budgets allow for "auto" (without budgets √n · log n).
-alpha : float, "loo" or "gcv", default=1.0
+    "row-sketch", and for "auto" what the budgets allow, or, without budgets, at most 4096 and as
+    many as take about half a minute.
+metric : {"auto", "full", "diagonal"} or None, default="auto"
+    A metric of the columns that is learned from the gradients of a fit, in up to five steps, as
+    by :class:`LearnedMetric`. "full" mixes columns, "diagonal" weights them; "auto" does so where
+    held-out rows of the pilot show a gain above noise.
+linear : bool or "auto", default="auto"
+    Whether the columns themselves are features, too: the kernel c⟨x, y⟩ + k(x, y) with a c that is
+    chosen. "auto" adds them where that is better. Very many sparse columns are not made dense:
+    conjugate gradients solve for them, and alpha is chosen by a tenth of the rows.
+scaling : {"auto", "scaled", "as-is", "indicators"} or None, default="auto"
+    What the kernel sees: columns of equal spread about their medians, columns as they are but for
+    one factor, or as "scaled" with a column for every value of those that have up to 32 different
+    whole numbers. "auto" tries all; sparse rows stay as they are.
+clip : float, "auto" or None, default="auto"
+    What is done to implausible entries. "auto" learns where the values of a column end: entries a
+    little beyond are clipped, and those twice as far from the median count as the median, as fill
+    values and typing errors do; predictions stay within the range of the targets, widened by a
+    quarter. A number clips at so many standard deviations; None changes nothing.
+alpha : float, "loo" or "gcv", default="loo"
     The penalty, as in scikit-learn's ``KernelRidge`` and ``Ridge``; or how it is chosen from
-    `alphas`, where there are features: "loo" takes the least leave-one-out error (over up to 2048
-    rows, always with the model of all other rows); "gcv" takes the largest alpha whose generalised
+    `alphas`: "loo" takes the least leave-one-out error (over up to 2048 rows, always with the
+    model of all other rows); "gcv", on features only, takes the largest alpha whose generalised
     cross-validation score is within its standard error of the least.
 alphas : array of float or None, default=None
-    What to choose from; None is 50 values from 1e-10 to 1 times the trace of the Gram matrix.
+    What to choose from; None is 50 values from 1e-10 to 1 times the trace of the Gram matrix, or
+    of the kernel matrix, of which large ones are searched downhill.
 solver : {"gram"}, default="gram"
     How the regression on features is solved: by one pass over the rows for their Gram matrix.
 fit_intercept : bool, default=True
@@ -144,10 +168,10 @@ fit_intercept : bool, default=True
 eps : float, default=0.1
     The row sketch aims at an objective within 1 + eps of the least one.
 tol : float, default=1e-6
-    The relative residual to reach with ``features="exact"``.
+    The relative residual to reach with ``features="exact"`` and a number for alpha.
 time_budget : float or None, default=None
-    Seconds that a fit with ``features="auto"`` may take beside its pilot, which itself takes one
-    or two. Budgets limit the size: they are refused beside `n_components`, and for other features.
+    Seconds that a fit with ``features="auto"`` may take beside its pilots. Budgets limit the size:
+    they are refused beside `n_components`, and for other features.
 memory_budget : float or None, default=None
     Bytes that a fit with ``features="auto"`` may hold at a time beside the rows: the Gram matrix,
     its factors, landmarks, and features of blocks of rows, which get shorter where memory is
@@ -161,7 +185,12 @@ n_jobs : int or None, default=None
 feature_map_ : transformer
     The fitted feature map; not with "exact".
 kernel_ : kernel
-    The exact kernel, with its parameters as numbers; where a given map knows it.
+    The exact kernel, with its parameters as numbers, of the columns as it sees them; where a given
+    map knows it. With a linear part it is a ``kernels.WithLinear``.
+metric_ : ndarray of shape (d, d)
+    The metric of these columns, of trace one, if one was learned.
+feature_importances_ : ndarray of shape (n_features_in_,)
+    Its diagonal, by given columns and of sum one.
 alpha_, alphas_, scores_ : float, ndarray, ndarray
     The penalty in use; the path it was chosen from, and the scores.
 statistics_ : RidgeStatistics
@@ -169,11 +198,12 @@ statistics_ : RidgeStatistics
 effective_dimension_ : float
     Degrees of freedom of the fit without the intercept, on features.
 choice_ : Choice
-    What ``features="auto"`` chose, and why.
+    What was chosen, and why, where something was; ``print(model.choice_)`` says it in sentences.
 X_fit_, dual_coef_ : array, ndarray of shape (n,) or (n, t)
-    f(x) = kernel_(x, X_fit_) @ dual_coef_, with "exact" and "row-sketch"; of the rows in use.
+    f(x) = kernel_(x, X_fit_) @ dual_coef_, with the exact kernel and "row-sketch"; the rows in use,
+    as the kernel sees them.
 solver_result_ : SolverResult
-    How the solver fared, with "exact".
+    How the solver fared, with "exact" and a number for alpha.
 row_sketch_ : RowSketchReport
     Size and quality of the row sketch, with a bound of the objective relative to its minimum.
 seed_ : int

@@ -117,6 +117,12 @@ def blas_thread_count() -> int:
     )
 
 
+def thread_count_of_blocks(n_jobs: int | None) -> int:
+    """Return how many threads share blocks of rows: with one asked for, as many as BLAS has."""
+    threads = thread_count(n_jobs)
+    return threads if threads > 1 else blas_thread_count()
+
+
 def _limited(count: int) -> Any:
     """Set the number of threads; return what can restore the one before."""
     return _threadpools().limit(limits=count, user_api="blas")

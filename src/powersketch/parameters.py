@@ -10,10 +10,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from powersketch.arrays import LARGEST_LENGTH
 from powersketch.exceptions import InputError, InputTypeError
 
 Gamma: TypeAlias = Any
 """A positive number; "scale" or "median", which a kernel's `resolve` turns into one; or "auto"."""
+
+USUAL_SIZE = "100 is the default, and 'auto' together with eps chooses it"
+"""What to say to a number of components that is not allowed."""
 
 _SMALLEST_TOLERANCE = 1e-15
 _LARGEST_ALPHA = 1e300
@@ -56,6 +60,29 @@ def checked_fraction(name: str, value: object, *, remedy: str) -> float:
             f"{name}={number} is out of range; choose a number above 0 and below 1: {remedy}."
         )
     return number
+
+
+def checked_size(
+    n_components: Any, eps: Any, smallest: int = 1, why: str = USUAL_SIZE
+) -> int | None:
+    """Return the number of components, None for "auto", or say what is wrong with the pair."""
+    if isinstance(n_components, str) and n_components == "auto":
+        if eps is None:
+            raise InputError(
+                "n_components='auto' needs the relative error to keep, a number between 0 and 1: "
+                "pass for instance eps=0.05, or give n_components as an integer."
+            )
+        checked_fraction("eps", eps, remedy="0.05 keeps Z Zᵀ within 5 % of K")
+        return None
+    size = checked_integer("n_components", n_components, smallest, remedy=why)
+    if size > LARGEST_LENGTH:
+        checked_integer("n_components", size, smallest, LARGEST_LENGTH, remedy=why)
+    if eps is not None:
+        raise InputError(
+            f"eps={eps!r} has no meaning with n_components={size}; "
+            "pass n_components='auto' to have the number chosen for eps, or leave eps out."
+        )
+    return size
 
 
 def checked_tolerance(tol: object) -> float:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from powersketch.cli.files import check_outputs
 from powersketch.cli.main import main
-from powersketch.cli.outputs import check_outputs
 from powersketch.comparison import atomic_write
 from powersketch.exceptions import InputError
 from tests.comparison.measured_rows import unit_rows

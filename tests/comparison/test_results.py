@@ -73,7 +73,7 @@ def test_the_page_appears_when_it_is_complete(
     def interrupted(comparison: Comparison) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("powersketch.comparison.page.render.page_text", interrupted)
+    monkeypatch.setattr("powersketch.comparison.page.page_text", interrupted)
     with pytest.raises(KeyboardInterrupt):
         MADE.save_html(path)
     assert path.read_text() == "the old one"

@@ -741,3 +741,14 @@ def digit_labels(count: int) -> NDArray[np.int64]:
     """Return which digits they show."""
     labels: NDArray[np.int64] = load_digits().target[:count]
     return labels
+
+
+def assert_series_within_bound(sketch: Any, X: NDArray[Any], *, fitted_share: float) -> None:
+    """The series in use keeps to its bound on rows of norm one; a fitted one to a small share."""
+    cosines = np.clip(X @ X.T, -1, 1)
+    terms = zip(sketch.degrees_, sketch.coefficients_, strict=True)
+    errors = sketch.kernel_(X) - sum(c * cosines**degree for degree, c in terms)
+    assert np.abs(errors).max() <= sketch.series_error_bound_ * (1 + 1e-9) + 1e-12
+    if sketch.tail == "fit":
+        assert sketch.tail_mass_ == 0
+        assert sketch.series_error_bound_ < fitted_share * sketch.kernel_.diagonal(X[:1])[0]

@@ -24,7 +24,7 @@ from powersketch import (
     PolynomialSketch,
     _native,
 )
-from powersketch.feature_maps import rows
+from powersketch.feature_maps import maps
 from powersketch.feature_maps.base import FeatureMap
 from tests.feature_maps.cases import (
     CASES,
@@ -386,8 +386,8 @@ class TestThreadsAndBatches:
     ) -> None:
         X = container(case.rows(150, dtype))
         Z = case.sketch().fit_transform(X)
-        monkeypatch.setattr(rows, "_BATCH_BYTES", 1)
-        assert rows.batch_rows(X, Z.shape[1], 1) < 150
+        monkeypatch.setattr(maps, "_BATCH_BYTES", 1)
+        assert maps.batch_rows(X, Z.shape[1], 1) < 150
         assert_same_bits(case.sketch().fit_transform(X), Z)
 
     @each_case_with(container=CONTAINERS)

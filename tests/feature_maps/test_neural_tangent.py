@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from powersketch import NeuralTangentSketch
 from powersketch.kernels import NeuralTangent
 from tests.feature_maps.cases import (
+    assert_series_within_bound,
     digits,
     each_float,
     relative_error,
@@ -168,13 +169,7 @@ class TestSeries:
         X = unit_rows(np.random.default_rng(0).normal(size=(60, 3)))
         own = {} if tail == "fit" else {"tail_eps": 0.05}
         sketch = sketch_of(**parameters, tail=tail, **own).fit(X)
-        cosines = np.clip(X @ X.T, -1, 1)
-        terms = zip(sketch.degrees_, sketch.coefficients_, strict=True)
-        errors = sketch.kernel_(X) - sum(c * cosines**degree for degree, c in terms)
-        assert np.abs(errors).max() <= sketch.series_error_bound_ * (1 + 1e-9) + 1e-12
-        if tail == "fit":
-            assert sketch.tail_mass_ == 0
-            assert sketch.series_error_bound_ < 0.02 * sketch.kernel_.diagonal(X[:1])[0]
+        assert_series_within_bound(sketch, X, fitted_share=0.02)
 
     def test_the_fit_is_better_than_taylor(self) -> None:
         """Total error, where rows are nearly parallel and the tail counts: 0.4 times."""

@@ -12,7 +12,7 @@ from scipy import sparse
 from powersketch import GaussianSketch, PolynomialSketch
 from powersketch.exceptions import OutlierWarning
 from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.rows import capped, central_row, outlying
+from powersketch.feature_maps.pilot import capped, central_row, outlying
 from tests.feature_maps.cases import ESTIMATORS, relative_error
 
 ROW = 3

@@ -79,12 +79,12 @@ class TestRelativeError:
     @pytest.mark.parametrize("scale", [1e-80, 1.0, 1e80])
     def test_of_a_known_error(self, factor: float, scale: float) -> None:
         X = scale * uncentred(20, 4)
-        error = Pilot(X).relative_error(Stretched(factor), 4, KERNEL(X))
+        error = Pilot(X).relative_errors([Stretched(factor)], 4, KERNEL(X))[0]
         np.testing.assert_allclose(error, abs(factor**2 - 1), atol=1e-14)
 
     def test_of_a_zero_kernel(self) -> None:
         X = np.zeros((5, 4))
-        assert Pilot(X).relative_error(Stretched(1.0), 4, KERNEL(X)) == 0.0
+        assert Pilot(X).relative_errors([Stretched(1.0)], 4, KERNEL(X)) == [0.0]
 
 
 class TestBestMap:

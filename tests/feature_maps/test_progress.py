@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from powersketch import PolynomialSketch, execution
-from powersketch.feature_maps import rows
+from powersketch.feature_maps import maps
 from powersketch.feature_maps.base import FeatureMap
 from tests.feature_maps.cases import assert_same_bits, each_estimator, uncentred
 
@@ -20,7 +20,7 @@ REPORT = re.compile(r"\r\[(\w+)\] (\d+)/(\d+) rows \((\d+)%\)(\n?)")
 @pytest.fixture
 def many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of 32 rows, each of which is worth a report."""
-    monkeypatch.setattr(rows, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(maps, "_BATCH_BYTES", 1)
     monkeypatch.setattr(execution, "_SECONDS_BETWEEN_REPORTS", 0.0)
 
 
@@ -68,7 +68,7 @@ def test_reports_are_rare(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In quick succession only the last batch is reported."""
-    monkeypatch.setattr(rows, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(maps, "_BATCH_BYTES", 1)
     monkeypatch.setattr(execution, "_SECONDS_BETWEEN_REPORTS", 3600.0)
     PolynomialSketch(verbose=1).fit(uncentred(100, 20)).transform(uncentred(100, 20))
     assert capsys.readouterr().err == "\r[PolynomialSketch] 100/100 rows (100%)\n"

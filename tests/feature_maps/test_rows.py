@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from powersketch.feature_maps.rows import batch_rows, contiguous_batches
+from powersketch.feature_maps.maps import batch_rows, contiguous_batches
 from tests.feature_maps.cases import assert_same_bits, each_float, unaligned, uncentred
 
 WIDE = 1 << 20  # outputs of a row: a batch is one group of 32 rows

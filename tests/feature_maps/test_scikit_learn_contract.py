@@ -152,13 +152,13 @@ REFUSING: list[tuple[type[FeatureMap], dict[str, Any], set[str], str]] = [
         NeuralTangentSketch,
         {"depth": 2, "bias_variance": 0.5, "expansion": "none", "n_components": 8},
         TOO_FEW,
-        "n_components=1 is too few.*use at least 8",
+        "n_components=1 is out of range.*at least 8.*layers",
     ),
     (
         NeuralTangentSketch,
         {"depth": 2, "method": "random", "n_components": 20},
         TOO_FEW,
-        "n_components=1 is too few.*use at least 8",
+        "n_components=1 is out of range.*at least 8.*layers",
     ),
 ]
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from powersketch import NeuralTangentSketch, PolynomialSketch
-from powersketch.feature_maps.rows import dense_parts
+from powersketch.feature_maps.maps import dense_parts
 from powersketch.kernels import ArcCosine
 from tests.feature_maps.cases import CASES, KINDS, Case, assert_same_bits
 

@@ -20,7 +20,7 @@ from powersketch import (
     PolynomialSketch,
 )
 from powersketch.exceptions import OutlierWarning, RangeWarning
-from powersketch.feature_maps.rows import fair_shares
+from powersketch.feature_maps.pilot import fair_shares
 from powersketch.kernels import Gaussian, Polynomial
 from tests.feature_maps.cases import Case
 from tests.hostile.matrices import GOOD, ROWS, AbsurdRow, Matrix, normal

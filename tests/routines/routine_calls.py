@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.arrays import Rows, padded_length
+from powersketch.arrays import Rows
 from powersketch.routines import hashed_table, smooth_parts
 from powersketch.routines.specs import (
     ChainSpec,
@@ -21,6 +21,7 @@ from powersketch.routines.specs import (
     TensorSketchSpec,
     orthogonal_scale,
 )
+from powersketch.sketches import padded_length
 
 LEAVES = ("identity", "srht", "scatter")  # what a chain does first
 KEY = 0x9E3779B97F4A7C15

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
-from powersketch.arrays import padded_length
 from powersketch.routines import compiled, hashed_table, reference
 from powersketch.routines.specs import (
     PairSpec,
@@ -21,6 +20,7 @@ from powersketch.routines.specs import (
     SrhtSpec,
     orthogonal_scale,
 )
+from powersketch.sketches import padded_length
 from tests.routines.routine_calls import KEY, LEAVES, Shape, chain_spec
 
 implementations = pytest.mark.parametrize(

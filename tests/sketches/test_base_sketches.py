@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from powersketch.arrays import padded_length
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches import BASE_SKETCHES, BaseSketch
+from powersketch.sketches import BASE_SKETCHES, BaseSketch, padded_length
 
 # T x for seed 7, x = (1, −2, 3, −4, 5) and eight outputs: a seed means the same sketch for ever.
 FIXED: dict[str, list[float]] = {

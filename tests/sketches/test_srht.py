@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
-from powersketch.arrays import padded_length
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches import SRHT, TensorSRHT
+from powersketch.sketches import SRHT, TensorSRHT, padded_length
 
 seeds = st.integers(0, 2**63 - 1)
 lengths = st.integers(1, 20)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import hadamard
 
-from powersketch.arrays import padded_length
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches import StructuredNormal
+from powersketch.sketches import StructuredNormal, padded_length
 
 seeds = st.integers(0, 2**63 - 1)
 

@@ -1,4 +1,4 @@
-"""Arrays in NumPy's formats: .npy, and .npz, dense or sparse.
+"""Numbers in binary files: NumPy's formats .npy, and .npz, dense or sparse; and .parquet.
 
 Headers are checked against the size of the file before memory is allocated, all indices before
 SciPy's compiled code uses them, and nothing is ever unpickled.
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.arrays import Rows
+from powersketch.cli.tables import shortened, target_column
 from powersketch.comparison import bytes_text
+from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
 
 # Shape, whether columns come first, and the type of the entries.
@@ -67,6 +69,51 @@ def read_archive(path: Path) -> Rows:
         arrays = {name: _member(archive, info) for name, info in members.items()}
     _check_kind(arrays["data"].dtype)
     return _sparse_matrix(arrays, most_rows=_MOST_EXPANSION * path.stat().st_size)
+
+
+def read_parquet(path: Path, target: str | None) -> Rows:
+    """Return the columns of numbers without the target's; others are refused."""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError(
+            f"{path.name} needs pyarrow, which is not installed: pip install pyarrow, or convert "
+            "the file to .npy or .csv."
+        ) from error
+    # Given the path, pyarrow would add columns for folders such as year=2020.
+    with path.open("rb") as stream:
+        file = parquet.ParquetFile(stream)
+        names = list(file.schema_arrow.names)
+        _check_room(file.metadata.num_rows, len(names))
+        left_out = target_column(names, len(names), target)
+        table = file.read()
+    columns = {
+        number: _numbers(table.column(number)) for number in range(len(names)) if number != left_out
+    }
+    refused = [names[number] for number, column in columns.items() if column is None]
+    if refused:
+        raise InputError(
+            f"{path.name} has columns that are not numbers: {shortened(refused)}; allowed are "
+            "numbers: encode or remove them, or leave one of them out with --target."
+        )
+    if any(len(column) != file.metadata.num_rows for column in columns.values()):
+        raise ValueError("its columns are not as long as it says.")
+    return np.column_stack([*columns.values()]) if columns else np.empty((0, 0))
+
+
+def _numbers(column: Any) -> Any:
+    """Return a column as an array, with NaN for what is missing, or None if it has no numbers."""
+    values = np.asarray(column.to_numpy())
+    return values if values.dtype.kind in "biuf" else None
+
+
+def _check_room(rows: int, columns: int) -> None:
+    needed = 8 * rows * columns  # An entry takes 8 bytes in float64.
+    if not 0 <= needed <= available_memory():
+        raise ValueError(
+            f"it announces {rows} rows, which need {bytes_text(needed)}, and "
+            f"{bytes_text(available_memory())} are available: it is damaged, or too large."
+        )
 
 
 def _chosen(names: list[str]) -> str:

@@ -15,7 +15,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from powersketch.cli import Debug
-from powersketch.cli.outputs import check_outputs
 from powersketch.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -125,6 +124,9 @@ def compare_command(
     Prints a table of errors, times and memory, names the best method, and writes one HTML page
     with all figures.
     """
+    # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
+    from powersketch.cli.files import check_outputs, read_rows
+
     page = Path(f"{file.stem}-comparison.html") if html is None else html
     check_outputs([file], [page, json_file])
     kernel_options = {
@@ -144,9 +146,6 @@ def compare_command(
         "random_state": seed,
         "n_jobs": jobs,
     }
-    # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.cli.files import read_rows
-
     X = read_rows(file, target, header)
     if normalize:
         X = _normalized(file, X)

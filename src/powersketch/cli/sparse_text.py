@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.arrays import Float64, Rows, Vector
-from powersketch.cli.cells import (
+from powersketch.cli.tables import (
     finite_numbers,
     problem_of,
     refuse,

@@ -1,32 +1,24 @@
-"""Tables with columns of numbers: .csv and .tsv, whose layout is detected, and .parquet."""
+"""Tables in text, .csv and .tsv, whose layout is detected; lines, numbers and columns of any text.
+
+All is read strictly: what is unclear is refused by its place.
+"""
 
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from powersketch.arrays import Rows
-from powersketch.cli.cells import (
-    column_label,
-    finite_numbers,
-    is_number,
-    problem_of,
-    refuse,
-    shortened,
-    target_column,
-    text_lines,
-)
-from powersketch.comparison import bytes_text
 from powersketch.exceptions import InputError
-from powersketch.execution import available_memory
 
 Record = tuple[int, list[str]]
 
@@ -34,6 +26,8 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 # What often stands for a value that is not there.
 _MISSING = {"", "NA", "N/A", "null", "NULL", "None", "?", "-", "."}
 _REMEDY = "remove or fill it, or leave its column out with --target."
+_MOST_LETTERS = 40
+_MOST_NAMES = 10
 _SAY_SO = "say --header if it holds names, or --no-header if it is a row."
 
 
@@ -266,46 +260,111 @@ def _refuse_cells(
     )
 
 
-def read_parquet(path: Path, target: str | None) -> Rows:
-    """Return the columns of numbers without the target's; others are refused."""
+def text_lines(path: Path, skipped: int = 0) -> Iterator[str]:
+    """Yield the lines of a file after the skipped ones, with their ends as they are.
+
+    A byte order mark at the beginning is not part of the first line.
+    """
+    # Bytes that are not UTF-8 become surrogates, so that their line can be named.
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
+        for number, line in enumerate(islice(lines, skipped, None), skipped + 1):
+            if not line.isascii() and any("\ud800" <= sign <= "\udfff" for sign in line):
+                refuse(path, number, "it is not a text in UTF-8", "convert the file.")
+            yield line
+
+
+def refuse(path: Path, line: int, what: str, remedy: str, *, column: str = "") -> NoReturn:
+    """Refuse a file for what one of its lines, counted from 1, has or is."""
+    place = f"{path.name}, line {line}{', ' * bool(column)}{column}"
+    raise InputError(f"{place}: {what}; {remedy}")
+
+
+def finite_numbers(texts: Sequence[str]) -> list[float] | None:
+    """Return what the texts are as numbers, or None if one is no finite number.
+
+    Python also reads 1_000 and digits of other scripts; other programs do not, so that such a
+    text is probably a slip.
+    """
+    joined = "".join(texts)
+    if not joined.isascii() or "_" in joined:
+        return None
     try:
-        from pyarrow import parquet
-    except ImportError as error:
+        numbers = [*map(float, texts)]
+    except ValueError:
+        return None
+    return numbers if all(map(math.isfinite, numbers)) else None
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number; NaN and infinity are."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text
+
+
+def whole_number(text: str) -> int | None:
+    """Return what decimal digits stand for, and None for any other text or more than 18 digits."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
+def whole_numbers(texts: Sequence[str]) -> list[int] | None:
+    """Return what the texts are as whole numbers, or None if one is none."""
+    joined = "".join(texts)
+    if not (joined.isascii() and joined.isdecimal() and all(texts) and max(map(len, texts)) <= 18):
+        return None
+    return [*map(int, texts)]
+
+
+def problem_of(text: str) -> str:
+    """Return what is wrong with a text that stands where a finite number is needed."""
+    if not text.strip():
+        return "the entry is empty"
+    shown = repr(text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…")
+    return f"{shown} is {'not finite' if is_number(text) else 'no number'}"
+
+
+def target_column(names: Sequence[str] | None, count: int, target: str | None) -> int | None:
+    """Return the number of the target's column, which is given by its name or by its number.
+
+    A name comes first: a column that is called 3 is meant, not column number 3.
+    """
+    if target is None:
+        return None
+    if names is not None and target in names:
+        _check_unique(names, target)
+        return list(names).index(target)
+    if _is_column_number(target, count):
+        return int(target) % count
+    known = shortened(names) if names is not None else "without names"
+    raise InputError(
+        f"there is no column {target!r}; the columns are {known}: name one of them, or give a "
+        f"number from 0 to {count - 1}."
+    )
+
+
+def column_label(names: Sequence[str] | None, column: int) -> str:
+    """Return what a column is called in messages."""
+    numbered = f"column number {column} (the first is 0)"
+    return numbered if names is None or not names[column] else f"column {names[column]!r}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the names in one line, only the first few of many."""
+    shown = ", ".join(names[:_MOST_NAMES])
+    return shown if len(names) <= _MOST_NAMES else f"{shown}, … ({len(names)} in all)"
+
+
+def _check_unique(names: Sequence[str], target: str) -> None:
+    same = [number for number, name in enumerate(names) if name == target]
+    if len(same) > 1:
         raise InputError(
-            f"{path.name} needs pyarrow, which is not installed: pip install pyarrow, or convert "
-            "the file to .npy or .csv."
-        ) from error
-    # Given the path, pyarrow would add columns for folders such as year=2020.
-    with path.open("rb") as stream:
-        file = parquet.ParquetFile(stream)
-        names = list(file.schema_arrow.names)
-        _check_room(file.metadata.num_rows, len(names))
-        left_out = target_column(names, len(names), target)
-        table = file.read()
-    columns = {
-        number: _numbers(table.column(number)) for number in range(len(names)) if number != left_out
-    }
-    refused = [names[number] for number, column in columns.items() if column is None]
-    if refused:
-        raise InputError(
-            f"{path.name} has columns that are not numbers: {shortened(refused)}; allowed are "
-            "numbers: encode or remove them, or leave one of them out with --target."
+            f"{len(same)} columns are called {target!r}, numbers {', '.join(map(str, same))}: give "
+            "the number of one of them."
         )
-    if any(len(column) != file.metadata.num_rows for column in columns.values()):
-        raise ValueError("its columns are not as long as it says.")
-    return np.column_stack([*columns.values()]) if columns else np.empty((0, 0))
 
 
-def _numbers(column: Any) -> Any:
-    """Return a column as an array, with NaN for what is missing, or None if it has no numbers."""
-    values = np.asarray(column.to_numpy())
-    return values if values.dtype.kind in "biuf" else None
-
-
-def _check_room(rows: int, columns: int) -> None:
-    needed = 8 * rows * columns  # An entry takes 8 bytes in float64.
-    if not 0 <= needed <= available_memory():
-        raise ValueError(
-            f"it announces {rows} rows, which need {bytes_text(needed)}, and "
-            f"{bytes_text(available_memory())} are available: it is damaged, or too large."
-        )
+def _is_column_number(text: str, count: int) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and len(digits) <= 18 and -count <= int(text) < count

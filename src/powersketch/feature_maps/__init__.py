@@ -4,12 +4,11 @@ import numpy as np
 
 from powersketch.exceptions import InputTypeError
 from powersketch.feature_maps.arc_cosine import ArcCosineSketch
-from powersketch.feature_maps.base import FeatureMap, checked_size, kernel_parameters
+from powersketch.feature_maps.base import FeatureMap
 from powersketch.feature_maps.dot_product import DotProductSketch
 from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
-from powersketch.feature_maps.polynomial import PolynomialSketch
-from powersketch.feature_maps.rows import (
+from powersketch.feature_maps.pilot import (
     DO_NOT_COUNT,
     absurd_distances,
     absurd_rows,
@@ -19,6 +18,7 @@ from powersketch.feature_maps.rows import (
     warn_of_far_rows,
     without_rows,
 )
+from powersketch.feature_maps.polynomial import PolynomialSketch
 from powersketch.kernels import Kernel
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "absurd_rows",
     "capped",
     "central_row",
-    "checked_size",
     "map_for",
     "outlying",
     "warn_of_far_rows",
@@ -83,7 +82,7 @@ def map_for(
     for sketch in _MAPS:
         if isinstance(kernel, sketch.kernel_class):
             return sketch(
-                **{name: getattr(kernel, name) for name in kernel_parameters(sketch)},
+                **{name: getattr(kernel, name) for name in sketch.kernel_names},
                 n_components=n_components,
                 random_state=random_state,
                 n_jobs=n_jobs,

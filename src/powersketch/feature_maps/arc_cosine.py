@@ -10,12 +10,17 @@ from powersketch.arrays import Rows
 from powersketch.docstrings import documented
 from powersketch.feature_maps.dot_product import SeriesFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import PowerSum
-from powersketch.feature_maps.maps import RowMap, SketchOptions
-from powersketch.feature_maps.maps.composed import ComposedMap, ScaleFreeMap, SizedMap
-from powersketch.feature_maps.maps.random_features import RandomActivations
+from powersketch.feature_maps.maps import RowMap
+from powersketch.feature_maps.maps.composed import (
+    ComposedMap,
+    RandomActivations,
+    ScaleFreeMap,
+    SizedMap,
+)
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, Kernel
+from powersketch.powers import PowerOptions
 from powersketch.random_streams import RandomStreams
 
 PLAIN_ROWS = AugmentedRows(1.0, 0.0)
@@ -32,7 +37,10 @@ _UNUSED_BY_NEURONS = (
 class NeuralFeatureMap(SeriesFeatureMap):
     """A feature map of a neural kernel: by a series of the cosine, or by random neurons."""
 
-    _methods: ClassVar[tuple[str, ...]] = ("power", "random")
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        **SeriesFeatureMap._choices,
+        "method": ("power", "random"),
+    }
 
     def _unused_options(self) -> dict[str, str]:
         if self.method != "random":
@@ -46,7 +54,7 @@ class NeuralFeatureMap(SeriesFeatureMap):
         X: Rows,
         size: int,
         exact: ArcCosine,
-        options: SketchOptions,
+        options: PowerOptions,
     ) -> tuple[RowMap, FiniteSeries]:
         """Return features of the arc-cosine kernel by its series."""
         finite = self._finite_series(exact.power_series(), X.shape[0], streams)

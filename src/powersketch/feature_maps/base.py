@@ -11,26 +11,25 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from powersketch.arrays import Real, Rows, padded_length
+from powersketch.arrays import LARGEST_LENGTH, Real, Rows
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, thread_count
-from powersketch.feature_maps.maps import RowMap, SketchOptions, write_batches
+from powersketch.feature_maps.maps import RowMap, write_batches
 from powersketch.feature_maps.maps.composed import ROWS_PER_DIRECTION, CompressedMap
-from powersketch.feature_maps.pilot import PILOT_ROWS, Pilot, check_range
-from powersketch.feature_maps.rows import absurd_rows, without_rows
+from powersketch.feature_maps.pilot import PILOT_ROWS, Pilot, absurd_rows, check_range, without_rows
 from powersketch.kernels import Kernel
 from powersketch.parameters import (
-    checked_fraction,
+    USUAL_SIZE,
     checked_integer,
+    checked_size,
     checked_truth,
     checked_verbose,
     one_of,
     refuse_unused,
 )
-from powersketch.powers import POWER_METHODS
+from powersketch.powers import POWER_METHODS, PowerOptions
 from powersketch.random_streams import RandomStreams, seed_from
-from powersketch.routines import LARGEST_LENGTH
-from powersketch.sketches import BASE_SKETCHES
+from powersketch.sketches import BASE_SKETCHES, padded_length
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array, without_duplicates
 
 if TYPE_CHECKING:
@@ -54,12 +53,20 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     kernel_class: ClassVar[type[Kernel]]
+    kernel_names: ClassVar[tuple[str, ...]] = ()  # of the kernel's parameters
     # What a user can choose where rows differ from those given to fit.
     _safe_option: ClassVar[str] = "expansion='none', which does not look at the data"
     # The path of all random streams of this map.
     _stream_name: ClassVar[str]
+    # The names that parameters can be; `base_sketch` is one of them in every map.
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {}
     # The parameter that says how powers are sketched.
     _powers_option: ClassVar[str] = "power_method"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kernel_class" in cls.__dict__:
+            cls.kernel_names = tuple(inspect.signature(cls.kernel_class).parameters)
 
     n_components: int | str
     eps: float | None
@@ -196,20 +203,24 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters before any data is touched."""
-        size = checked_size(self.n_components, self.eps)
+        smallest, why = self._smallest_size()
+        size = checked_size(self.n_components, self.eps, smallest, why)
         one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))
+        for name, allowed in self._choices.items():
+            one_of(name, getattr(self, name), allowed)
         checked_truth("norm_preserving", self.norm_preserving)
-        internal, smallest = self.internal_components, self._smallest_size()
-        _internal_length(internal, smallest if size is None else size)
+        internal, lowest = self.internal_components, smallest if size is None else size
+        if internal is not None:
+            remedy = f"it may not be smaller than n_components={lowest}, None is the default"
+            checked_integer("internal_components", internal, lowest, LARGEST_LENGTH, remedy=remedy)
         if self.compress_from is not None:
             _check_compression(self.compress_from, size, internal)
-        thread_count(self.n_jobs)
         checked_verbose(self.verbose)
+        thread_count(self.n_jobs)
 
     def _exact_kernel(self) -> Any:
         """Return the kernel with the map's parameters, its gamma still to be resolved."""
-        names = kernel_parameters(type(self))
-        return self.kernel_class(**{name: getattr(self, name) for name in names})
+        return self.kernel_class(**{name: getattr(self, name) for name in self.kernel_names})
 
     def _unused_options(self) -> dict[str, str]:
         """Return the options that the chosen method has no use for, and why, for each."""
@@ -222,16 +233,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         why = f"with {powers}, which has its own hashes and no intermediate powers"
         return dict.fromkeys(("base_sketch", "internal_components"), why)
 
-    def _smallest_size(self) -> int:
-        """Return how few components this map can have."""
-        return 1
+    def _smallest_size(self) -> tuple[int, str]:
+        """Return how few components this map can have, and why not fewer."""
+        return 1, USUAL_SIZE
 
     def component_range(self, rows: int) -> tuple[int, int]:
         """Return the smallest and the largest number of components, whatever the number of rows."""
         del rows
         internal = self.internal_components
         largest = int(internal) if isinstance(internal, numbers.Integral) else LARGEST_LENGTH
-        return self._smallest_size(), largest
+        return self._smallest_size()[0], largest
 
     def _resolved(self, kernel: Any, X: Rows) -> Any:
         """Return the kernel with numbers for what depends on the data."""
@@ -289,14 +300,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         name: str = getattr(self, self._powers_option)
         return name if name in POWER_METHODS else "power"
 
-    def _sketch_options(self, X: Rows, size: int) -> SketchOptions:
+    def _sketch_options(self, X: Rows, size: int) -> PowerOptions:
         """Return how the powers of this map are to be sketched."""
         base_sketch, method = self.base_sketch, self._powers_by
         if base_sketch == "auto":
             dense = isinstance(X, np.ndarray)
             base_sketch = "srht" if dense else _SPARSE_SKETCHES.get(method, "osnap")
-        internal = _internal_length(self.internal_components, size)
-        return SketchOptions(method, internal, base_sketch, bool(self.norm_preserving))
+        internal = padded_length(int(self.internal_components or max(size, _SHORTEST_INTERNAL)))
+        return PowerOptions(internal, base_sketch, bool(self.norm_preserving), method=method)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -315,33 +326,6 @@ class DrawnMap:
         return out
 
 
-def kernel_parameters(sketch: type[FeatureMap]) -> tuple[str, ...]:
-    """Return the names of the parameters of a feature map that belong to its kernel."""
-    return tuple(inspect.signature(sketch.kernel_class).parameters)
-
-
-def checked_size(n_components: Any, eps: Any) -> int | None:
-    """Return the number of components, None for "auto", or say what is wrong with the pair."""
-    if isinstance(n_components, str) and n_components == "auto":
-        if eps is None:
-            raise InputError(
-                "n_components='auto' needs the relative error to keep, a number between 0 and 1: "
-                "pass for instance eps=0.05, or give n_components as an integer."
-            )
-        checked_fraction("eps", eps, remedy="0.05 keeps Z Zᵀ within 5 % of K")
-        return None
-    remedy = "100 is the default, and 'auto' together with eps chooses it"
-    size = checked_integer("n_components", n_components, 1, remedy=remedy)
-    if size > LARGEST_LENGTH:
-        checked_integer("n_components", size, 1, LARGEST_LENGTH, remedy=remedy)
-    if eps is not None:
-        raise InputError(
-            f"eps={eps!r} has no meaning with n_components={size}; "
-            "pass n_components='auto' to have the number chosen for eps, or leave eps out."
-        )
-    return size
-
-
 def _check_compression(compress_from: Any, size: int | None, internal: int | None) -> None:
     """Refuse numbers of features before the compression that are too small or have no meaning."""
     if size is None:
@@ -356,20 +340,6 @@ def _check_compression(compress_from: Any, size: int | None, internal: int | Non
             f"internal_components={internal} is smaller than compress_from={inner}; choose at "
             f"least {inner}, or None for the default."
         )
-
-
-def _internal_length(internal_components: Any, n_components: int) -> int:
-    """Return the length of intermediate powers, a power of two that is not below the output."""
-    if internal_components is None:
-        return max(padded_length(n_components), _SHORTEST_INTERNAL)
-    internal = checked_integer(
-        "internal_components",
-        internal_components,
-        n_components,
-        LARGEST_LENGTH,
-        remedy=f"it may not be smaller than n_components={n_components}, None is the default",
-    )
-    return padded_length(internal)
 
 
 def _check_output(out: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:

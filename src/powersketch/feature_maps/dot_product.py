@@ -18,30 +18,34 @@ from powersketch.feature_maps.expansions.finite_series import (
     FiniteSeries,
     finite_series_of,
 )
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import (
     MeanSeriesExpansion,
     PowerSum,
     SeriesExpansion,
 )
-from powersketch.feature_maps.maps import RowMap, SketchOptions
-from powersketch.feature_maps.maps.composed import rows_near_one
+from powersketch.feature_maps.maps import RowMap
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import check_norms, largest_squared_norm
+from powersketch.feature_maps.rows import AugmentedRows, check_norms, rows_near_one
 from powersketch.kernels import DotProduct, Kernel, resolved_gamma
 from powersketch.kernels.series import CoefficientSeries, PowerSeries
-from powersketch.parameters import checked_positive, one_of
+from powersketch.parameters import checked_positive
+from powersketch.powers import PowerOptions
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import squared_norms
 
-_EXPANSIONS = ("auto", "mean", "none")
 _SMALLEST_RADIUS = 2.0**-1000  # shorter rows are zero for every kernel
 
 
 class SeriesFeatureMap(FeatureMap):
     """A feature map of a kernel that is a power series, perhaps only on rows of norm one."""
 
-    _methods: ClassVar[tuple[str, ...]] = ("power",)
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "method": ("power",),
+        "power_method": POWER_NAMES,
+        "expansion": ("auto", "mean", "none"),
+        "tail": TAILS,
+    }
 
     power_method: str
     expansion: str
@@ -50,10 +54,6 @@ class SeriesFeatureMap(FeatureMap):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        one_of("method", self.method, self._methods)
-        one_of("power_method", self.power_method, POWER_NAMES)
-        one_of("expansion", self.expansion, _EXPANSIONS)
-        one_of("tail", self.tail, TAILS)
         checked_positive("tail_eps", self.tail_eps, remedy="1e-3 is the default")
 
     def _unused_options(self) -> dict[str, str]:
@@ -78,7 +78,7 @@ class SeriesFeatureMap(FeatureMap):
         size: int,
         kernel: PowerSum,
         exact: Callable[[Rows], Real],
-        options: SketchOptions,
+        options: PowerOptions,
     ) -> StackedMap:
         """Draw the features of a series; "auto" measures both expansions on the exact kernel."""
         pilot = Pilot.of(X, streams)
@@ -265,7 +265,7 @@ class DotProductSketch(SeriesFeatureMap):
         """Return gamma; where it is left open, one with which the rows have values."""
         if self.gamma is not None:
             return resolved_gamma(self.gamma, X)
-        radius = largest_squared_norm(X)
+        radius = float(squared_norms(X).max(initial=0.0))
         if callable(self.series) or not math.isfinite(radius):
             return 1.0
         series = DotProduct(self.series).power_series()
@@ -280,7 +280,7 @@ class DotProductSketch(SeriesFeatureMap):
 
     def _squared_radius(self, X: Rows, exact: DotProduct) -> float:
         """Return the largest squared norm of the rows, at most that of the disk if it is on it."""
-        radius = largest_squared_norm(X)
+        radius = float(squared_norms(X).max(initial=0.0))
         check_norms(X, np.array([radius]))
         if radius < _SMALLEST_RADIUS:
             return 1.0

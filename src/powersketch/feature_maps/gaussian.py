@@ -3,35 +3,74 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from powersketch.arrays import Rows, Vector, padded_length
+from powersketch.arrays import Real, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.feature_maps.base import POWER_NAMES, FeatureMap
 from powersketch.feature_maps.expansions import Expansion
-from powersketch.feature_maps.expansions.gaussian import (
+from powersketch.feature_maps.expansions.centred import (
     CentredRows,
     GaussianExpansion,
     SinglePowerExpansion,
 )
-from powersketch.feature_maps.maps import RowMap
-from powersketch.feature_maps.maps.random_features import FourierMap
+from powersketch.feature_maps.maps import RowMap, dense_parts, random_direction
 from powersketch.feature_maps.maps.stacked import StackedMap
-from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import capped, central_row
+from powersketch.feature_maps.pilot import Pilot, capped, central_row
 from powersketch.kernels import Gaussian, Kernel
-from powersketch.parameters import checked_integer, one_of
+from powersketch.parameters import USUAL_SIZE
 from powersketch.random_streams import RandomStreams
+from powersketch.sketches import StructuredNormal, padded_length
 
-_METHODS = ("auto", "power", "single_power", "fourier")
 _TAIL = 1e-6
 _HIGHEST_DEGREE = 256  # beyond it, no stack of degrees is worth its time
 _SMALLEST_STACK = 3  # degree 0, and two features for all the rest
 _SMALLEST_FOURIER = 2
 _LARGE_RADIUS = 4.0  # squared: from here on, the single power can be the best
 _SINGLE_DEGREES = (64, 1024)
+_LARGEST_FACTOR = 1e30
+_LONGEST = {np.dtype(np.float32): 2.0**22, np.dtype(np.float64): 2.0**51}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FourierMap:
+    """z(x) = (cos⟨w, x − c⟩, sin⟨w, x − c⟩) over the root of the number of frequencies w.
+
+    A last column without a partner is zero.
+    """
+
+    rows: CentredRows
+    frequencies: StructuredNormal
+
+    name: ClassVar[str] = "fourier"
+
+    @classmethod
+    def draw(cls, streams: RandomStreams, rows: CentredRows, size: int) -> FourierMap:
+        """Sample normal frequencies of variance 2 gamma, counted in turns."""
+        factor = rows.factor / (2.0 * math.pi)
+        columns = len(rows.centre)
+        return cls(rows, StructuredNormal.draw(streams, columns, size // 2, factor))
+
+    def write(self, X: Rows, out: Real, threads: int) -> None:
+        """Write the features of the rows X into `out`."""
+        lengths = np.sqrt(self.rows.squared_norms(X, threads))
+        frequencies = self.frequencies
+        # Frequencies for tiny rows may exceed float32.
+        kind = X.dtype if self.rows.factor < _LARGEST_FACTOR else np.dtype(np.float64)
+        centre = self.rows.centre.astype(kind)
+        scale, used = 1.0 / math.sqrt(frequencies.size), 2 * frequencies.size
+        for part, dense in dense_parts(X):
+            # The kernel does not change with the origin, and short rows have small phases.
+            centred = dense.astype(kind, copy=False) - centre
+            out[part, :used] = frequencies.fourier(centred, scale, threads=threads)
+        # Phases of rows so far away have no correct digit, and all cosines may be one. Unless they
+        # are equal, the kernel of such rows with any others is zero.
+        for row in np.flatnonzero(lengths > _LONGEST[X.dtype]).tolist():
+            out[row, :used] = random_direction(X, row, 0, used)
+        out[:, used:] = 0
 
 
 @documented
@@ -89,6 +128,10 @@ class GaussianSketch(FeatureMap):
 
     kernel_class: ClassVar[type[Kernel]] = Gaussian
     _stream_name: ClassVar[str] = "gaussian"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "method": ("auto", "power", "single_power", "fourier"),
+        "power_method": POWER_NAMES,
+    }
     _safe_option: ClassVar[str] = "method='fourier', which is the same everywhere"
 
     def __init__(
@@ -120,18 +163,6 @@ class GaussianSketch(FeatureMap):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("method", self.method, _METHODS)
-        one_of("power_method", self.power_method, POWER_NAMES)
-        if self.method == "fourier" and self.n_components != "auto":
-            checked_integer(
-                "n_components",
-                self.n_components,
-                _SMALLEST_FOURIER,
-                remedy="a cosine and a sine make a pair",
-            )
-
     def _unused_options(self) -> dict[str, str]:
         if self.method != "fourier":
             return super()._unused_options()
@@ -139,8 +170,10 @@ class GaussianSketch(FeatureMap):
         options = ("power_method", "base_sketch", "norm_preserving", "internal_components")
         return dict.fromkeys(options, why)
 
-    def _smallest_size(self) -> int:
-        return _SMALLEST_FOURIER if self.method == "fourier" else 1
+    def _smallest_size(self) -> tuple[int, str]:
+        if self.method == "fourier":
+            return _SMALLEST_FOURIER, "a cosine and a sine make a pair"
+        return 1, USUAL_SIZE
 
     def _draw(
         self, kernel: Gaussian, X: Rows, seed: int, size: int
@@ -156,12 +189,14 @@ class GaussianSketch(FeatureMap):
                 maps.append(FourierMap.draw(streams.child("fourier"), rows, size))
                 continue
             expansion = _expansion(method, rows, squared_norms, squared_radius)
-            name = self._powers_by if method == "power" else method
+            name = options.method if method == "power" else method
             maps.append(StackedMap.draw(streams.child(name), expansion, pilot, size, options))
         row_map = pilot.best_map(maps, size, kernel)
         method = row_map.name
         if isinstance(row_map, StackedMap) and self.norm_preserving and size >= _SMALLEST_FOURIER:
-            row_map = row_map.with_safe(FourierMap.draw(streams.child("fourier"), rows, size))
+            drawn = isinstance(maps[0], FourierMap)
+            safe = maps[0] if drawn else FourierMap.draw(streams.child("fourier"), rows, size)
+            row_map = row_map.with_safe(safe)
         return row_map, {"gamma_": kernel.gamma, "method_": method}
 
     def _candidates(self, squared_radius: float, size: int) -> list[str]:

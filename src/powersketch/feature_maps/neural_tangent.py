@@ -6,23 +6,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from powersketch.arrays import Rows, padded_length
+from powersketch.arrays import Rows
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.arc_cosine import PLAIN_ROWS, NeuralFeatureMap
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
 from powersketch.feature_maps.expansions.series import PowerSum
-from powersketch.feature_maps.maps import RowMap, SketchOptions
-from powersketch.feature_maps.maps.composed import LayeredMap, Network, SizedMap, TangentLayer
-from powersketch.feature_maps.maps.random_features import RandomActivations, RandomTangent
+from powersketch.feature_maps.maps import RowMap
+from powersketch.feature_maps.maps.composed import (
+    LayeredMap,
+    Network,
+    RandomActivations,
+    RandomTangent,
+    SizedMap,
+    TangentLayer,
+)
 from powersketch.feature_maps.pilot import Pilot
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, Kernel, NeuralTangent
-from powersketch.parameters import one_of
+from powersketch.powers import PowerOptions
 from powersketch.random_streams import RandomStreams
-from powersketch.sketches import TensorSRHT
+from powersketch.sketches import TensorSRHT, padded_length
 
-_COMPOSITIONS = ("auto", "whole", "layers")
 _SMALLEST_LAYERS = 8
 
 
@@ -90,6 +95,10 @@ class NeuralTangentSketch(NeuralFeatureMap):
 
     kernel_class: ClassVar[type[Kernel]] = NeuralTangent
     _stream_name: ClassVar[str] = "neural_tangent"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        **NeuralFeatureMap._choices,
+        "composition": ("auto", "whole", "layers"),
+    }
 
     def __init__(
         self,
@@ -137,19 +146,12 @@ class NeuralTangentSketch(NeuralFeatureMap):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         exact = self._exact_kernel()
-        one_of("composition", self.composition, _COMPOSITIONS)
         deep_with_bias = exact.depth > 1 and exact.bias_variance > 0
         if self.composition == "whole" and deep_with_bias:
             raise InputError(
                 f"composition='whole' needs depth=1 or bias_variance=0, got depth={exact.depth} "
                 f"and bias_variance={exact.bias_variance:g}: no power series of the cosine is this "
                 "kernel for rows of all norms. Use composition='layers'."
-            )
-        smallest = self._smallest_size()
-        if self.n_components != "auto" and int(self.n_components) < smallest:
-            raise InputError(
-                f"n_components={self.n_components} is too few for a network's layers side by side; "
-                f"use at least {smallest}."
             )
 
     def _unused_options(self) -> dict[str, str]:
@@ -160,8 +162,10 @@ class NeuralTangentSketch(NeuralFeatureMap):
             unused["composition"] = "with depth=1, which is one layer"
         return unused
 
-    def _smallest_size(self) -> int:
-        return _SMALLEST_LAYERS if self._stacks_layers(self._exact_kernel()) else 1
+    def _smallest_size(self) -> tuple[int, str]:
+        if not self._stacks_layers(self._exact_kernel()):
+            return super()._smallest_size()
+        return _SMALLEST_LAYERS, "a network's layers stand side by side"
 
     def _by_layers(self, exact: NeuralTangent) -> bool:
         if self.method == "random" or self.composition == "layers":
@@ -190,7 +194,7 @@ class NeuralTangentSketch(NeuralFeatureMap):
         X: Rows,
         size: int,
         exact: NeuralTangent,
-        options: SketchOptions,
+        options: PowerOptions,
     ) -> tuple[RowMap, FiniteSeries]:
         """Return features by one series for the whole kernel: of depth 1, or without biases."""
         half = exact.weight_variance / 2.0
@@ -215,7 +219,7 @@ class _LayerBuilder:
         sketch: NeuralTangentSketch,
         exact: NeuralTangent,
         streams: RandomStreams,
-        options: SketchOptions,
+        options: PowerOptions,
     ) -> None:
         self._sketch, self._exact, self._streams, self._options = sketch, exact, streams, options
         self._random = sketch.method == "random"

@@ -10,22 +10,16 @@ from powersketch.arrays import Rows
 from powersketch.docstrings import documented
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.expansions.polynomial import (
-    AugmentedRows,
-    MeanDirection,
-    PolynomialExpansion,
-)
+from powersketch.feature_maps.expansions.centred import MeanDirection, PolynomialExpansion
 from powersketch.feature_maps.maps import RowMap
 from powersketch.feature_maps.maps.stacked import StackedMap
 from powersketch.feature_maps.maps.whole_power import AdaptiveMap, DirectMap, ExactMap
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import central_row, check_power
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import Kernel, Polynomial
-from powersketch.parameters import one_of
 from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams
 
-_EXPANSIONS = ("auto", "mean", "none")
 _SMALLEST_SPLIT = 3  # degree 0, and two features for all the rest
 
 
@@ -100,6 +94,10 @@ class PolynomialSketch(FeatureMap):
 
     kernel_class: ClassVar[type[Kernel]] = Polynomial
     _stream_name: ClassVar[str] = "polynomial"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "method": (*POWER_METHODS, "adaptive"),
+        "expansion": ("auto", "mean", "none"),
+    }
     _powers_option: ClassVar[str] = "method"
 
     def __init__(
@@ -135,21 +133,12 @@ class PolynomialSketch(FeatureMap):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("method", self.method, (*POWER_METHODS, "adaptive"))
-        one_of("expansion", self.expansion, _EXPANSIONS)
-        if self.method == "adaptive" and self.expansion == "mean":
-            raise InputError(
-                "expansion='mean' is not for method='adaptive', which draws coordinates of the "
-                "rows as they are; use expansion='auto' or 'none', or another method."
-            )
-
     def _unused_options(self) -> dict[str, str]:
         if self.method != "adaptive":
             return super()._unused_options()
         why = "with method='adaptive', which takes monomials of the rows as they are"
-        return dict.fromkeys(("base_sketch", "internal_components"), why)
+        unused = "base_sketch", "internal_components", *["expansion"] * (self.expansion == "mean")
+        return dict.fromkeys(unused, why)
 
     def _is_exact(self, columns: int, size: int) -> bool:
         """Tell whether all monomials fit."""
@@ -159,9 +148,9 @@ class PolynomialSketch(FeatureMap):
     def _draw(
         self, kernel: Polynomial, X: Rows, seed: int, size: int
     ) -> tuple[RowMap, dict[str, Any]]:
-        rows = AugmentedRows(kernel.gamma, kernel.coef0)
         row_map: RowMap
-        if self._is_exact(X.shape[1], size):
+        exact, rows = self._is_exact(X.shape[1], size), AugmentedRows(kernel.gamma, kernel.coef0)
+        if exact:
             row_map = ExactMap.of(rows, kernel.degree, X.shape[1])
         else:
             row_map = self._sketch(X, kernel, rows, RandomStreams(seed, self._stream_name), size)
@@ -188,27 +177,16 @@ class PolynomialSketch(FeatureMap):
         if self.expansion == "none" or (self.expansion == "auto" and not preserve_norms):
             return direct
         pilot = Pilot.of(X, streams)
-        check_power(pilot.rows, rows.squared_norms(pilot.rows, 1), degree)
-        expansion = self._expansion_around_mean(rows, pilot)
+        centre = MeanDirection.of_pilot(rows, degree, pilot)
+        expansion = None if centre is None else PolynomialExpansion.of_pilot(centre, degree, pilot)
+        if expansion is None and centre is not None and self.expansion == "mean":
+            raise InputError(
+                f"expansion='mean' is of no use for degree={degree}: the rows are too far from "
+                "their mean direction for powers of what is left. Use expansion='auto' or 'none'."
+            )
         if expansion is None or size < _SMALLEST_SPLIT:
             return direct
         split = StackedMap.draw(streams.child("split"), expansion, pilot, size, options)
         split = split.with_safe(direct if preserve_norms else None)
         maps: list[RowMap] = [split] if self.expansion == "mean" else [direct, split]
         return pilot.best_map(maps, size, kernel)
-
-    def _expansion_around_mean(
-        self, rows: AugmentedRows, pilot: Pilot
-    ) -> PolynomialExpansion | None:
-        """Return the expansion; None where the mean is zero, or of no use at so high a degree."""
-        centre = MeanDirection.of_mean(rows, central_row(pilot.rows))
-        if centre is None:
-            return None
-        expansion = PolynomialExpansion.of_pilot(centre, int(self.degree), pilot.rows)
-        if expansion is None and self.expansion == "mean":
-            raise InputError(
-                f"expansion='mean' is of no use for degree={self.degree}: the rows are too far "
-                "from their mean direction for powers of what is left. Use expansion='auto' or "
-                "'none'."
-            )
-        return expansion

@@ -2,10 +2,11 @@
 
 from powersketch.kernel_ridge.choice import Choice
 from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
-from powersketch.kernel_ridge.learned_metric import LearnedMetric
+from powersketch.kernel_ridge.metric import LearnedMetric
 from powersketch.kernel_ridge.path import RegularisationWarning
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
 from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning, RowSketchReport
+from powersketch.kernel_ridge.search import StraightLineWarning
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics, block_statistics
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "RowSketchReport",
     "SketchedKernelRidge",
     "SketchedKernelRidgeClassifier",
+    "StraightLineWarning",
     "block_statistics",
 ]

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.exceptions import FarRowWarning, InputError, held_back
 from powersketch.execution import Progress
-from powersketch.kernel_ridge.batches import gathered
 from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_features
 from powersketch.kernel_ridge.columns import Columns
 from powersketch.kernel_ridge.copies import without_copies
@@ -43,7 +42,7 @@ from powersketch.kernel_ridge.path import (
     warn_at_lower_end,
 )
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.search import Model, widened
+from powersketch.kernel_ridge.search import Model, warn_if_a_line_is_better, widened
 from powersketch.kernel_ridge.settings import RidgeSettings
 from powersketch.kernel_ridge.sparse_columns import MOST_DENSE_COLUMNS, sparse_solution
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
@@ -51,6 +50,7 @@ from powersketch.kernel_ridge.training_rows import (
     BLOCK_BYTES,
     Reservoir,
     TrainingRows,
+    gathered,
     row_blocks,
     warn_of_dominant_rows,
     without_absurd_rows,
@@ -66,7 +66,6 @@ _ATTRIBUTES_OF_MAP = (
     "feature_map_",
     "choice_",
     "kernel_",
-    "metric_",
     "classes_",
     "_block_bytes",
     "_columns",
@@ -146,13 +145,16 @@ class SketchedRidge(RidgeSettings):
     @property
     def feature_importances_(self) -> Vector:
         """The diagonal of the learned metric, by given columns and with the sum one."""
+        return self._columns_or_plain().importances()
+
+    @property
+    def metric_(self) -> Float64:
+        """The learned metric of the columns as the kernel sees them, of trace one."""
+        return self._columns_or_plain().metric_matrix()
+
+    def _columns_or_plain(self) -> Columns:
         check_is_fitted(self)
-        if self._columns is None or self._columns.metric is None:
-            raise AttributeError(
-                "feature_importances_ are those of a learned metric, and this fit has none: use "
-                "metric='diagonal' or 'full'."
-            )
-        return self._columns.importances()
+        return self._columns or Columns(-np.inf, np.inf, None, np.ones(1))
 
     @cached_property
     def effective_dimension_(self) -> float:
@@ -202,6 +204,9 @@ class SketchedRidge(RidgeSettings):
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
         attributes |= self._fitting(rows, attributes)(rows, attributes)
+        if self._kind == "given" or self._given_kernel() is not None:
+            streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
+            warn_if_a_line_is_better(rows, attributes["_solution"], streams)
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
 
@@ -330,9 +335,6 @@ class SketchedRidge(RidgeSettings):
             size = choice.n_components + (rows.X.shape[1] if model.linear else 0)
             block_bytes = bytes_of_block(self.memory_budget, size, rows.X.shape[1])
             attributes |= {"choice_": choice, "_block_bytes": block_bytes}
-        matrix = None if model.columns is None else model.columns.metric_matrix
-        if matrix is not None:
-            attributes |= {"metric_": matrix}
         if feature_map == "exact":
             return {**attributes, "_features": None}
         if feature_map is not None:

@@ -40,8 +40,9 @@ _LEAST_CHANCE = 1e-12
 class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     """Classification by kernel ridge regression: one target of ±1 for every class.
 
-    For two classes there is one target, −1 for the first class and +1 for the second. A row belongs
-    to the class of the largest prediction.
+    Without a parameter, it chooses columns, kernel, metric and features for the data, and says
+    what it chose and why in `choice_`. For two classes there is one target, −1 for the first class
+    and +1 for the second. A row belongs to the class of the largest prediction.
 
     Parameters
     ----------
@@ -70,9 +71,11 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     >>> from sklearn.datasets import load_digits
     >>> from powersketch import SketchedKernelRidgeClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = SketchedKernelRidgeClassifier(alpha=0.1, random_state=0).fit(X[:1000], y[:1000])
-    >>> model.score(X[1000:], y[1000:]) > 0.94
+    >>> model = SketchedKernelRidgeClassifier(random_state=0).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.95
     True
+    >>> model.predict_proba(X[1000:1002]).shape
+    (2, 10)
     """
 
     _uses_left_out: ClassVar[bool] = True

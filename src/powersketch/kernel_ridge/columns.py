@@ -10,6 +10,7 @@ import numpy as np
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
+from powersketch.execution import check_fits_memory
 from powersketch.parameters import checked_positive
 from powersketch.random_streams import RandomStreams
 
@@ -132,24 +133,33 @@ class Columns:
         """Return the same columns, multiplied by a root of a metric at the end."""
         return replace(self, metric=metric)
 
-    @property
-    def metric_matrix(self) -> Float64 | None:
-        """The metric M of distances (x − y)ᵀM(x − y) between prepared columns, of trace one."""
-        if self.metric is None:
-            return None
+    def metric_matrix(self) -> Float64:
+        """Return M of distances (x − y)ᵀM(x − y) between prepared columns, of trace one."""
         root = self.metric
+        if root is None:
+            raise AttributeError(
+                "metric_ and feature_importances_ are those of a learned metric, and this fit has "
+                "none: use metric='diagonal' or 'full'."
+            )
+        check_fits_memory(
+            f"the metric of {root.shape[0]} columns",
+            8 * root.shape[0] ** 2,
+            "feature_importances_ are its diagonal",
+        )
         matrix = np.diag(root**2) if root.ndim == 1 else root @ root.T
         return np.asarray(matrix / (np.trace(matrix) or 1.0))
 
     def importances(self) -> Vector:
         """Return the diagonal of the metric, added up for every given column, of sum one."""
-        matrix = self.metric_matrix
-        assert matrix is not None
+        if self.metric is None:
+            self.metric_matrix()
+        squares = np.asarray(self.metric) ** 2
+        diagonal = squares if squares.ndim == 1 else squares.sum(axis=1)
         given = self.factors.size
         replaced = [part.column for part in self.indicators]
         origins = [np.delete(np.arange(given), replaced)]
         origins += [np.full(part.values.size, part.column) for part in self.indicators]
-        sums = np.bincount(np.concatenate(origins), matrix.diagonal(), minlength=given)
+        sums = np.bincount(np.concatenate(origins), diagonal, minlength=given)
         return np.asarray(sums / (sums.sum() or 1.0))
 
     def with_constant(self) -> Columns:

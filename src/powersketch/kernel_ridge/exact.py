@@ -22,8 +22,9 @@ from powersketch.random_streams import RandomStreams
 
 # Up to this many rows an eigendecomposition gives all alphas; beyond, each takes a factorisation.
 _ROWS_TO_DECOMPOSE = 1536
-# Landmarks that find an alpha to begin with.
+# Landmarks that find an alpha to begin with, and the ratio of steps from there.
 _LANDMARKS = 1024
+_RATIO = 10.0**0.5
 # Of the mean diagonal of the kernel matrix: no smaller alpha leaves a matrix to factor.
 _SMALLEST_ALPHA = 1e-12
 _SMALLEST_SLACK = 1e-12
@@ -93,7 +94,9 @@ def exact_path(
     else:
         least = _SMALLEST_ALPHA * float(matrix.diagonal().mean())
         start = max(_first_alpha(rows, kernel, streams, fit_intercept=fit_intercept), least)
-        descend(lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)), start, least)
+        descend(
+            lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)), start, least, (_RATIO,)
+        )
     return _best(list(tried.values()), rows, np.sort(sample), fit_intercept=fit_intercept)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -44,6 +44,7 @@ _FEWEST_FEATURES = 256  # to factor for every alpha
 _USUAL_TRIES = 6
 _RATIOS = (10.0, 10.0**0.5)
 _USUAL_SHARE = 1e-6
+_LEAST_GAIN = 1e-3  # of a score, to go on in a direction
 _PROBES = 16
 # With more than this share of the features in use, further ones would be used as well.
 _MOST_IN_USE = 0.75
@@ -289,7 +290,12 @@ def factored_path(
     return path.best()
 
 
-def descend(score: Callable[[float], float], start: float, least: float) -> None:
+def descend(
+    score: Callable[[float], float],
+    start: float,
+    least: float,
+    ratios: Sequence[float] = _RATIOS,
+) -> None:
     """Try alphas from a start in the direction of smaller scores until they rise, then between.
 
     None is below the least; that one itself is tried where the way leads there.
@@ -302,10 +308,10 @@ def descend(score: Callable[[float], float], start: float, least: float) -> None
             scores[alpha] = score(alpha)
         return scores[alpha]
 
-    for ratio in _RATIOS:
+    for ratio in ratios:
         for direction in (1.0 / ratio, ratio):
             best = min(scores, key=lambda alpha: scores[alpha])
-            while tried(best * direction) < scores[best]:
+            while tried(best * direction) < (1.0 - _LEAST_GAIN) * scores[best]:
                 best = max(best * direction, least)
 
 

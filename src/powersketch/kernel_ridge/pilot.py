@@ -29,6 +29,9 @@ _ROWS, _LANDMARKS = 3000, 400
 _MANY_ROWS = 50_000
 _ROWS_OF_MANY, _LANDMARKS_OF_MANY = 8000, 768
 _ALPHAS = 25
+GAMMAS = (1 / 16, 1 / 4, 1.0, 4.0)
+"""Gammas to try first, in units of one over the median squared distance of two rows."""
+
 _JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)
 
 

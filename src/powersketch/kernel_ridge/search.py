@@ -29,6 +29,7 @@ from powersketch.kernel_ridge.metric import (
     learned_metric,
 )
 from powersketch.kernel_ridge.pilot import (
+    GAMMAS,
     Pilot,
     Trial,
     View,
@@ -36,6 +37,7 @@ from powersketch.kernel_ridge.pilot import (
     least_error,
     standard_error,
 )
+from powersketch.kernel_ridge.statistics import RidgeSolution
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernels import (
     ArcCosine,
@@ -48,8 +50,6 @@ from powersketch.kernels import (
 )
 from powersketch.random_streams import RandomStreams
 
-# In units of one over the median squared distance of two rows.
-_GAMMAS = (1 / 16, 1 / 4, 1.0, 4.0)
 _LINEAR_WEIGHTS = (0.1, 1.0)
 _DEGREES = (2, 3, 4)
 _DEPTHS = (1, 3)
@@ -64,6 +64,7 @@ _SCALING_TEXTS = {
     "as-is": "columns as they are",
     "indicators": "columns of equal spread, with indicators for those of few whole numbers",
 }
+_FEWEST_ROWS_FOR_A_LINE, _CLEARLY = 50, 2.0
 # Predictions may leave the range of the targets by this share of it.
 _WIDER = 0.25
 # With half of the landmarks, errors that are larger by this share promise more of larger maps.
@@ -125,12 +126,14 @@ def found_model(
         return Model(columns, kernel)
     base, given = columns or plain_columns(rows.X), kernel
 
+    asked = wishes if metric else replace(wishes, metric=None)
+
     def completed(threads: int) -> Model:
-        search = Search(rows, wishes, streams, threads)
+        search = Search(rows, asked, streams, threads)
         search.try_given(base, given)
         if linear and not isinstance(given, Linear):
             search.trials = search.linear_parts()
-        return _with_metric(search, search.best(), wishes, streams)
+        return _with_metric(search, search.best(), asked, streams)
 
     return _on_single_threads(completed)
 
@@ -214,6 +217,30 @@ def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -
     return Model(columns, Gaussian(1.0), 0.0, (), (reason,))
 
 
+class StraightLineWarning(UserWarning):
+    """A linear model of the same columns would have predicted rows left out better."""
+
+
+def warn_if_a_line_is_better(
+    rows: TrainingRows, solution: RidgeSolution, streams: RandomStreams
+) -> None:
+    """Compare the leave-one-out error of a fit with that of a linear model on a pilot."""
+    if solution.scores is None or rows.count < _FEWEST_ROWS_FOR_A_LINE:
+        return
+    pilot = Pilot.of(rows, fit_intercept=solution.fit_intercept, streams=streams, threads=1)
+    with blas_threads(1):
+        line = pilot.trial(pilot.view(None), Linear())
+    error = float(solution.scores.min()) / pilot.variance
+    noise = float(np.std(line.squares)) / math.sqrt(line.squares.size)
+    if line.error + _CLEARLY * noise < error:
+        warn_user(
+            f"a straight line predicts better: its leave-one-out error relative to the variance is "
+            f"{line.error:.3g} on {pilot.rows.count} rows, that of this model {error:.3g}. Use "
+            "kernel='auto', which chooses the kernel and its gamma, or linear=True.",
+            StraightLineWarning,
+        )
+
+
 class Search:
     """Tries one choice after the other on a pilot, and keeps what was better."""
 
@@ -248,7 +275,7 @@ class Search:
             self._try(view, [kernel])
             return
         unit = 1.0 / median_squared_distance(view.landmarks)
-        self._try(view, [with_gamma(kernel, unit * ratio) for ratio in _GAMMAS])
+        self._try(view, [with_gamma(kernel, unit * ratio) for ratio in GAMMAS])
         self.refine_gamma()
 
     def try_columns(self, scaling: str) -> None:
@@ -260,7 +287,7 @@ class Search:
                 columns = normalised(columns, self.pilot.rows.X, self.streams)
                 view = self.pilot.view(columns)
                 self._views.append(view)
-                self._try(view, [Linear(), *map(Gaussian, _GAMMAS)])
+                self._try(view, [Linear(), *map(Gaussian, GAMMAS)])
 
     def try_kernels(self) -> None:
         """Try other kernels on the columns that were best."""

@@ -50,7 +50,7 @@ class SketchPreconditioner(SymmetricOperator):
     r"""An approximate inverse of the kernel matrix :math:`K + \alpha I`.
 
     A symmetric positive definite SciPy ``LinearOperator`` in float64: give it to
-    :func:`powersketch.linalg.cg` or, as ``M``, to ``scipy.sparse.linalg.cg``.
+    :func:`powersketch.linalg.conjugate_gradients` or, as ``M``, to ``scipy.sparse.linalg.cg``.
 
     Parameters
     ----------

@@ -1,14 +1,19 @@
 """Linear systems: operators, factors and approximate inverses, iterative solvers."""
 
-from powersketch.linalg.cg import conjugate_gradients
 from powersketch.linalg.cholesky import (
+    TriangularRows,
     cholesky_in_place,
     cholesky_solution,
     dominant_rows_message,
     jittered_cholesky,
 )
-from powersketch.linalg.gradient import preconditioned_gradient
-from powersketch.linalg.inverses import CholeskyFactor, LowRankInverse
+from powersketch.linalg.inverses import (
+    CholeskyFactor,
+    LowRankInverse,
+    SquaredFactor,
+    TriangularFactor,
+)
+from powersketch.linalg.iterations import conjugate_gradients, preconditioned_gradient
 from powersketch.linalg.lanczos import (
     ExtremeEigenvalues,
     ResolventBounds,
@@ -17,7 +22,6 @@ from powersketch.linalg.lanczos import (
 )
 from powersketch.linalg.operators import FactorOperator, KernelOperator, SymmetricOperator
 from powersketch.linalg.refinement import SolverResult, warn_if_not_converged
-from powersketch.linalg.triangular import SquaredFactor, TriangularFactor, TriangularRows
 
 __all__ = [
     "CholeskyFactor",

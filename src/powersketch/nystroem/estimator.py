@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,14 +15,15 @@ from powersketch.accuracy import Certificate, divided_positions, grown_size
 from powersketch.arrays import Real, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.exceptions import RangeWarning, warn_user
-from powersketch.execution import Progress, blas_thread_count, blas_threads, thread_count
-from powersketch.feature_maps import absurd_rows, checked_size, outlying, without_rows
+from powersketch.execution import Progress, blas_threads, thread_count_of_blocks
+from powersketch.feature_maps import absurd_rows, outlying, without_rows
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.nystroem.features import NystroemFeatures
 from powersketch.nystroem.scores import LANDMARKS, Indices, draw_landmarks, precise_diagonal
 from powersketch.parameters import (
     checked_non_negative,
     checked_positive,
+    checked_size,
     checked_verbose,
     one_of,
     refuse_unused,
@@ -184,9 +186,8 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self : LeverageNystroem
             The estimator, fitted.
         """
-        threads, given = self._threads(), X
         self._check_parameters()
-        kernel = as_kernel(self.kernel)
+        threads, given, kernel = thread_count_of_blocks(self.n_jobs), X, as_kernel(self.kernel)
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
         streams = RandomStreams(seed, "leverage_nystroem")
@@ -195,14 +196,13 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with blas_threads(1):
             diagonal = None if self.landmarks == "uniform" else precise_diagonal(kernel, X)
             landmarks, certificate = self._choose(kernel, X, diagonal, streams, threads)
-            usual_loss = _usual_loss(kernel, X, diagonal, landmarks)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._features = seed, kernel, landmarks.features
         self.landmark_indices_, self.scores_ = landmarks.indices, landmarks.scores
         self.landmarks_, self.jitter_ = landmarks.features.landmarks, landmarks.features.jitter
         self.n_components_ = landmarks.indices.size
-        self._usual_loss = usual_loss
+        self._usual_loss = _UsualLoss.of(X, diagonal, landmarks)
         # The certificate of an earlier fit says nothing about this one.
         self.__dict__.pop("certificate_", None)
         if certificate is not None:
@@ -224,15 +224,16 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         X = self._checked_new_rows(X)
-        threads = self._threads()
+        threads = thread_count_of_blocks(self.n_jobs)
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         Z = self._features.transform(X, threads, progress)
         lost = _mean_loss(precise_diagonal(self.kernel_, X), Z)
-        much = _TIMES_AS_MUCH * self._usual_loss + _SOME
+        usual = self._usual_loss.share
+        much = _TIMES_AS_MUCH * usual + _SOME
         if lost > (much if X.shape[0] >= _FEW_ROWS else max(much, _OF_FEW_ROWS)):
             warn_user(
                 f"the rows are so unlike the landmarks that their features lack {lost:.0%} of the "
-                f"kernel's diagonal, where rows like those given to fit lack {self._usual_loss:.0%}"
+                f"kernel's diagonal, where rows like those given to fit lack {usual:.0%}"
                 ": fit on rows like these, or use a map without landmarks.",
                 RangeWarning,
             )
@@ -252,7 +253,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             features, else in float64.
         """
         check_is_fitted(self)
-        values = self._features.columns(self._threads())
+        values = self._features.columns(thread_count_of_blocks(self.n_jobs))
         return lambda X: values(self._checked_new_rows(X))
 
     def component_range(self, rows: int) -> tuple[int, int]:
@@ -277,11 +278,6 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def _threads(self) -> int:
-        """Return how many share the blocks of rows: with one asked for, as many as BLAS has."""
-        threads = thread_count(self.n_jobs)
-        return threads if threads > 1 else blas_thread_count()
 
     def _choose(
         self, kernel: Kernel, X: Rows, diagonal: Vector | None, streams: RandomStreams, threads: int
@@ -366,12 +362,31 @@ def _mean_loss(diagonal: Vector, Z: Real) -> float:
     return float(np.mean(1.0 - shares))
 
 
-def _usual_loss(kernel: Kernel, X: Rows, diagonal: Vector | None, landmarks: _Landmarks) -> float:
-    """Return what share of k(x, x) is lost, in the mean over rows that are not landmarks."""
-    rows = np.delete(np.arange(X.shape[0]), landmarks.indices)
-    if len(rows) < _FEWEST_COMPARED:
-        return 1.0
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MOST_COMPARED)).astype(np.int64)]
-    some = X[rows]
-    entries = precise_diagonal(kernel, some) if diagonal is None else diagonal[rows]
-    return _mean_loss(entries, landmarks.features.transform(some))
+@dataclass(frozen=True, eq=False)
+class _UsualLoss:
+    """What features lack of k(x, x), in the mean over rows like those given to fit.
+
+    `rows` are some that are not landmarks, with their k(x, x) where these are known. The features
+    of them are only computed when others are compared with them.
+    """
+
+    features: NystroemFeatures
+    rows: Rows
+    diagonal: Vector | None
+
+    @classmethod
+    def of(cls, X: Rows, diagonal: Vector | None, landmarks: _Landmarks) -> Self:
+        """Take some rows, evenly spaced."""
+        others = np.delete(np.arange(X.shape[0]), landmarks.indices)
+        most = min(len(others), _MOST_COMPARED)
+        rows = others[np.linspace(0, len(others) - 1, most).astype(np.int64)]
+        return cls(landmarks.features, X[rows], None if diagonal is None else diagonal[rows])
+
+    @cached_property
+    def share(self) -> float:
+        """The mean share; all of it where there are too few rows to tell."""
+        if self.rows.shape[0] < _FEWEST_COMPARED:
+            return 1.0
+        known = self.diagonal
+        diagonal = precise_diagonal(self.features.kernel_, self.rows) if known is None else known
+        return _mean_loss(diagonal, self.features.transform(self.rows))

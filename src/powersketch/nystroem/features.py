@@ -69,7 +69,7 @@ class NystroemFeatures:
 
     def transform(self, X: Rows, threads: int = 1, progress: Progress | None = None) -> Real:
         """Return the features of every row, of the dtype of the rows."""
-        dtype, values = self._precision(X), self.kernel_.columns(self.landmarks)
+        dtype, values = self._precision(X), self._values
         solver = self.solver.in_float32 if dtype == np.float32 else self.solver
 
         def features(rows: Rows) -> Real:
@@ -81,11 +81,8 @@ class NystroemFeatures:
         return _collected(features, X, Z, threads, progress)
 
     def columns(self, threads: int) -> Callable[[Rows], Real]:
-        """Return the function from rows to k(x, L), the landmarks prepared for many blocks of rows.
-
-        Values have the precision that features are solved for.
-        """
-        values = self.kernel_.columns(self.landmarks)
+        """Return the function from rows to k(x, L), as precise as features are solved for."""
+        values = self._values
 
         def computed(X: Rows) -> Real:
             dtype = self._precision(X)
@@ -93,6 +90,14 @@ class NystroemFeatures:
             return _collected(lambda rows: values(rows, dtype), X, out, threads)
 
         return computed
+
+    @cached_property
+    def _values(self) -> Callable[[Rows, np.dtype[Any]], Real]:
+        """The function from rows and a dtype to k(x, L), the landmarks prepared once for all."""
+        return self.kernel_.columns(self.landmarks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_values"}
 
     def _precision(self, X: Rows) -> np.dtype[Any]:
         """Return the dtype in which features of these rows are solved for."""

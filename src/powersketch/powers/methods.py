@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, scaled_rows
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import Chain
 
 Prepared = TypeVar("Prepared")
 
@@ -51,12 +53,15 @@ class PowerOptions:
         Whether every power is rescaled to its exact norm.
     direction : ndarray or None
         What rows can be shifted along.
+    method : str
+        The name of the method.
     """
 
     internal: int
     base_sketch: str
     preserve_norms: bool
     direction: Vector | None = None
+    method: str = "power"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,11 +86,6 @@ class ShiftedRows:
         if power is None:
             return self
         return ShiftedRows(scaled_rows(self.X, power), self.scale / power, self.shift)
-
-    def factors(self, dtype: np.dtype[Any]) -> tuple[Real, Real]:
-        """Return scales and shifts as compiled routines take them: no shift is an empty array."""
-        shift = np.ascontiguousarray([] if self.shift is None else self.shift, dtype)
-        return np.ascontiguousarray(self.scale, dtype), shift
 
 
 def extreme_power(scale: Vector, dtype: np.dtype[Any]) -> Vector | None:
@@ -143,6 +143,27 @@ class Powers(Protocol):
         Column b of `block_scales` belongs to degree b of `degrees`: it is the norm that every row
         of the block gets if norms are preserved, else the factor of the linear sketch.
         """
+
+
+class CompiledPowers(ABC):
+    """Powers that a compiled routine writes, prepared once for each format of rows."""
+
+    _compiled: FormatCache[Chain]
+
+    @abstractmethod
+    def _prepare(self, X: Rows) -> Chain:
+        """Return what writes the features of rows of this format."""
+
+    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
+        """Write the features of every row into `out`; False if one overflows its dtype."""
+        rows = rows.within_range()
+        scale = np.ascontiguousarray(rows.scale, out.dtype)
+        # No shift is an empty array.
+        shift = np.ascontiguousarray([] if rows.shift is None else rows.shift, out.dtype)
+        compiled = self._compiled.of(rows.X, self._prepare)
+        return compiled.apply(
+            rows.X, scale, shift, np.ascontiguousarray(block_scales), out, threads
+        )
 
 
 class PowerMethod(Protocol):

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, padded_length
-from powersketch.powers.methods import FormatCache, Outputs, PowerOptions, ShiftedRows, Slice
+from powersketch.arrays import Real, Rows, Vector, is_sparse
+from powersketch.powers.methods import (
+    CompiledPowers,
+    FormatCache,
+    Outputs,
+    PowerOptions,
+    Slice,
+)
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
-from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, TensorSRHT
+from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, TensorSRHT, padded_length
 
 
 def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
@@ -33,13 +39,15 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PowerSketch:
+class PowerSketch(CompiledPowers):
     """Sketches of some powers of the rows of a matrix, sharing T, S and intermediate powers.
 
     Attributes
     ----------
     base : BaseSketch or None
         T; None if the rows fit the internal length as they are (T then loses nothing).
+    leaf_length : int
+        The length of T x, or of the padded x, and no less than what features of it take.
     pair : TensorSRHT
         S, with as many rows as columns: the internal length, a power of two.
     program : PowerProgram
@@ -52,33 +60,36 @@ class PowerSketch:
 
     columns: int
     base: BaseSketch | None
+    leaf_length: int
     pair: TensorSRHT
     program: PowerProgram
     preserve_norms: bool
     direction: Vector | None = None
     # In the order of the program's blocks.
     degrees: tuple[int, ...] = field(init=False)
-    # A T that is not part of the chain, and the chain.
-    _chains: FormatCache[tuple[BaseSketch | None, Chain]] = field(
-        default_factory=FormatCache, init=False
-    )
+    _compiled: FormatCache[Chain] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(
         cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> PowerSketch:
         """Sample T and S for the degrees and slices in `outputs`."""
-        base, internal = None, options.internal
+        base, internal, leaf_length = None, options.internal, options.internal
         if columns > internal:
             T = BASE_SKETCHES[options.base_sketch]
             base = T.draw(streams.child("T"), columns, internal)
-        pair = TensorSRHT.draw(streams.child("S"), internal, internal)
+        branch = streams.child("S")
+        if base is None:
+            of_leaf = outputs[1].start + outputs[1].size if 1 in outputs else 0
+            leaf_length = padded_length(max(columns, of_leaf))
+        pair = TensorSRHT.draw(branch, internal, internal)
         if len(outputs) == 1:
             ((degree, output),) = outputs.items()
             program = single_power(degree, output, internal)
         else:
             program = all_powers(outputs, internal)
-        return cls(columns, base, pair, program, options.preserve_norms, options.direction)
+        preserve_norms, direction = options.preserve_norms, options.direction
+        return cls(columns, base, leaf_length, pair, program, preserve_norms, direction)
 
     @classmethod
     def linear(
@@ -95,19 +106,10 @@ class PowerSketch:
         ones, positions = np.ones(length, dtype=np.int8), np.arange(length, dtype=np.int32)
         unused = TensorSRHT(length, length, PairSpec(ones, ones, positions, positions))
         program = all_powers({1: output}, length)
-        return cls(base.columns, base, unused, program, preserve_norms, direction)
+        return cls(base.columns, base, length, unused, program, preserve_norms, direction)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degrees", self.program.degrees)
-
-    @cached_property
-    def leaf_length(self) -> int:
-        """The length of T x, or of the padded x, and no less than what features of it take."""
-        if self.base is not None:
-            return self.pair.length
-        of_leaf = self.program.outputs[self.program.outputs[:, 4] == 0]
-        taken = int((of_leaf[:, 1] + of_leaf[:, 2]).max(initial=0))
-        return padded_length(max(self.columns, taken))
 
     def literal_factor(self, degree: int) -> float:
         """Return √(rows of S / rows used) of a degree: S itself is scaled for all of its rows."""
@@ -130,7 +132,8 @@ class PowerSketch:
             return self.base.spec
         return None
 
-    def _chain_for(self, X: Rows) -> tuple[BaseSketch | None, Chain]:
+    def _prepare(self, X: Rows) -> Chain:
+        """Return the chain, after a T that is not part of it, if any."""
         fused = None if is_sparse(X) else self._fused_leaf()
         outside = self.base if fused is None else None
         spec = ChainSpec(
@@ -144,19 +147,21 @@ class PowerSketch:
             registers=self.program.registers,
             preserve_norms=self.preserve_norms,
         )
-        return outside, make_chain(spec, X.dtype)
+        chain = make_chain(spec, X.dtype)
+        return chain if outside is None and not is_sparse(X) else _ChainAfter(outside, chain)
 
-    def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
-        """Write the features of every row into `out`; False if one overflows its dtype."""
-        rows = rows.within_range()
-        X, (scale, shift) = rows.X, rows.factors(out.dtype)
-        outside, chain = self._chains.of(X, self._chain_for)
-        if outside is not None:
-            X = outside.apply(X, threads=threads)
-        elif is_sparse(X):
-            X = X.toarray()
-        scales = np.ascontiguousarray(block_scales)
-        return chain.apply(X, scale, shift, scales, out, threads)
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _ChainAfter:
+    """A chain whose rows are dense, and what makes them so: a T outside of it, or nothing else."""
+
+    outside: BaseSketch | None
+    chain: Chain
+
+    def apply(self, X: Rows, *rest: Any, **named: Any) -> bool:
+        """Write the blocks of every row; the last argument is the number of threads."""
+        dense = X.toarray() if self.outside is None else self.outside.apply(X, threads=rest[-1])
+        return self.chain.apply(dense, *rest, **named)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,15 +10,20 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
-from powersketch.powers.methods import FormatCache, Outputs, PowerOptions, ShiftedRows
+from powersketch.powers.methods import (
+    CompiledPowers,
+    FormatCache,
+    Outputs,
+    PowerOptions,
+    ShiftedRows,
+)
 from powersketch.random_streams import RandomStreams
-from powersketch.routines import TensorSketchSpec, make_tensor_sketch, smooth_parts
+from powersketch.routines import Chain, TensorSketchSpec, make_tensor_sketch, smooth_parts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TensorSketchPowers:
+class TensorSketchPowers(CompiledPowers):
     """z_l = C₁u ∗ C₂u ∗ … ∗ C_l u for every degree l, each with its own CountSketches [PP13].
 
     A circular convolution of CountSketches is the CountSketch of u^⊗l under the sum of their hashes
@@ -67,7 +72,7 @@ class TensorSketchPowers:
     keys: Mapping[int, NDArray[np.uint64]]
     preserve_norms: bool
     direction: Vector | None = None
-    _sketches: FormatCache[routines.TensorSketch] = field(default_factory=FormatCache, init=False)
+    _compiled: FormatCache[Chain] = field(default_factory=FormatCache, init=False)
 
     @classmethod
     def draw(
@@ -92,7 +97,7 @@ class TensorSketchPowers:
         del degree
         return 1.0
 
-    def _sketch_for(self, X: Rows) -> routines.TensorSketch:
+    def _prepare(self, X: Rows) -> Chain:
         blocks = [
             (degree, size, cut.offset + start)
             for degree, cut in self.outputs.items()
@@ -111,16 +116,13 @@ class TensorSketchPowers:
 
     def write(self, rows: ShiftedRows, block_scales: Float64, out: Real, threads: int) -> bool:
         """Write the features of every row into `out`; False if one overflows its dtype."""
-        sketch = self._sketches.of(rows.X, self._sketch_for)
-        rows = rows.within_range()
-        scale, shift = rows.factors(out.dtype)
-        return sketch.apply(rows.X, scale, shift, self._part_scales(block_scales), out, threads)
+        return super().write(rows, self._part_scales(block_scales), out, threads)
 
     def _part_scales(self, block_scales: Float64) -> Float64:
         """Return the scales of all parts: that of the slice times √(the part's share of it)."""
         parts = [_parts(degree, cut.size) for degree, cut in self.outputs.items()]
         if all(len(sizes) == 1 for sizes in parts):
-            return np.ascontiguousarray(block_scales)
+            return block_scales
         shares = [
             size / cut.size
             for cut, sizes in zip(self.outputs.values(), parts, strict=True)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from powersketch.routines.fourier_tables import smooth_parts
 from powersketch.routines.specs import (
-    LARGEST_LENGTH,
     ChainSpec,
     PairSpec,
     RowStructure,
@@ -55,7 +54,6 @@ else:
     )
 
 __all__ = [
-    "LARGEST_LENGTH",
     "Chain",
     "ChainSpec",
     "PairSpec",

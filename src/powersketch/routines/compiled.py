@@ -113,19 +113,23 @@ def scatter(X: Rows, spec: ScatterSpec, *, threads: int = 1) -> Real:
 def _moments(X: Rows, direction: Vector, squares: Vector, dots: Vector, threads: int) -> None:
     if is_sparse(X):
         _native.row_moments_sparse(*_csr(X), X.shape[1], direction, squares, dots, threads)
-    else:
+    elif X.flags.c_contiguous and X.flags.aligned:
         _native.row_moments(X, direction, squares, dots, threads)
+    else:
+        for rows in slices(X.shape[0], max(DENSE_BYTES // (X.shape[1] * X.dtype.itemsize), 1)):
+            block = np.require(X[rows], requirements=["C", "A"])
+            _native.row_moments(block, direction, squares[rows], dots[rows], threads)
 
 
 def squared_norms(X: Rows, *, threads: int = 1) -> Vector:
-    """Return ‖x‖² of every row, summed in double precision."""
+    """Return ‖x‖² of every row, of any layout, summed in double precision."""
     squares = np.empty(X.shape[0])
     _moments(X, _NOTHING, squares, _NOTHING, threads)
     return squares
 
 
 def row_moments(X: Rows, direction: Vector, *, threads: int = 1) -> tuple[Vector, Vector]:
-    """Return ‖x‖² and ⟨x, direction⟩ of every row, summed in double precision."""
+    """Return ‖x‖² and ⟨x, direction⟩ of every row, of any layout, in double precision."""
     squares, dots = np.empty(X.shape[0]), np.empty(X.shape[0])
     _moments(X, direction, squares, dots, threads)
     return squares, dots
@@ -157,7 +161,7 @@ def gaussian_values(
 
 
 class Chain(Protocol):
-    """A chain made ready for one dtype."""
+    """A chain, or what takes its place, made ready for one dtype."""
 
     def apply(
         self,

@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Real, Vector
 
-LARGEST_LENGTH = 1 << 30
-"""Of features and of powers between them: places in them, and their ends, are int32."""
-
 
 class RowStructure(NamedTuple):
     """What the indices of compressed sparse rows look like."""

@@ -8,6 +8,7 @@ from powersketch.sketches.base_sketches import (
     GaussianProjection,
     Rademacher,
     TensorSRHT,
+    padded_length,
 )
 from powersketch.sketches.projections import ComplexProjection, StructuredNormal, complex_projection
 
@@ -29,4 +30,5 @@ __all__ = [
     "StructuredNormal",
     "TensorSRHT",
     "complex_projection",
+    "padded_length",
 ]

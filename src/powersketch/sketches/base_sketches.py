@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Float64, Real, Rows, padded_length
+from powersketch.arrays import LARGEST_LENGTH, Float64, Real, Rows
 from powersketch.exceptions import InputError
 from powersketch.execution import check_fits_memory
 from powersketch.random_streams import RandomStreams
-from powersketch.routines import LARGEST_LENGTH, PairSpec, ScatterSpec, SrhtSpec, hashed_table
+from powersketch.routines import PairSpec, ScatterSpec, SrhtSpec, hashed_table
 
 # Bytes. For less, asking how much memory is left is not worth the time.
 _ALWAYS_AVAILABLE = 1 << 20
@@ -36,6 +36,15 @@ class BaseSketch(Protocol):
 
     def apply(self, X: Rows, *, threads: int = 1) -> Real:
         """Return T x for every row x; missing trailing columns of X count as zeros."""
+
+
+def padded_length(columns: int) -> int:
+    """Return the length that rows are padded to for a Hadamard transform, a power of two.
+
+    >>> padded_length(5), padded_length(8)
+    (8, 8)
+    """
+    return 1 << max(columns - 1, 0).bit_length()
 
 
 def check_sizes(kind: str, inputs: int, size: int, drawn: int = 0) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Float64, Real, Rows, Vector, padded_length
+from powersketch.arrays import Float64, Real, Rows, Vector
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import SorfSpec, SrhtSpec, orthogonal_scale
 from powersketch.sketches.base_sketches import (
@@ -19,6 +19,7 @@ from powersketch.sketches.base_sketches import (
     CountSketch,
     check_columns,
     check_sizes,
+    padded_length,
 )
 
 # Shorter blocks would have too few signs for their rows to look normal.

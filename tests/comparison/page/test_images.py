@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from powersketch.comparison.page.render import ColourScale
+from powersketch.comparison.page import ColourScale
 
 
 def pixels_of(address: str) -> np.ndarray:

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from powersketch.comparison.page import page_text, render, write_page
+from powersketch.comparison import page
+from powersketch.comparison.page import page_text, write_page
 from tests.comparison.page.test_images import pixels_of
 from tests.comparison.synthetic import NAMES, SIZES, failure, made_up, measurement
 
@@ -385,7 +386,7 @@ def test_a_page_that_cannot_be_made_leaves_the_file_alone(
     def broken(name: str) -> str:
         raise FileNotFoundError(name)
 
-    monkeypatch.setattr(render, "_asset", broken)
+    monkeypatch.setattr(page, "_asset", broken)
     with pytest.raises(FileNotFoundError):
         write_page(made_up(), path)
     assert path.read_text(encoding="utf-8") == "old"

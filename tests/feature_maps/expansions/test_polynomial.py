@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows, MeanDirection
-from powersketch.feature_maps.rows import column_sums
+from powersketch.feature_maps.expansions.centred import MeanDirection
+from powersketch.feature_maps.pilot import column_sums
+from powersketch.feature_maps.rows import AugmentedRows
 from tests.feature_maps.cases import each_float, error_of, squared_lengths, uncentred
 
 Array = NDArray[Any]
@@ -131,7 +132,7 @@ def blocks_of(sketch: PolynomialSketch, Z: Array) -> dict[int, Array]:
     """Cut the features into the blocks of each degree."""
     sizes = sketch._row_map.sizes
     degrees = [0, *sizes.degrees]
-    starts = [sizes.offset(degree) for degree in degrees]
+    starts = [sizes.offsets[degree] for degree in degrees]
     pieces = np.split(Z, [*starts[1:], sizes.stop], axis=1)
     return dict(zip(degrees, pieces[:-1], strict=True))
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import PolynomialSketch
-from powersketch.powers.adaptive import draws
+from powersketch.powers import adaptive as draws
 from tests.feature_maps.cases import digits, squared_lengths, uncentred
 
 
@@ -153,7 +153,7 @@ class TestAccuracy:
 class TestParameters:
     def test_mean_is_refused(self) -> None:
         with pytest.raises(
-            ValueError, match=r"expansion='mean' is not for method='adaptive'.*'auto'"
+            ValueError, match=r"expansion='mean' has no effect with method='adaptive'.*'auto'"
         ):
             adaptive(expansion="mean").fit(uncentred(10, 5))
 

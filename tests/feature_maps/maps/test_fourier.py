@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch import GaussianSketch
-from powersketch.feature_maps.expansions.gaussian import CentredRows
-from powersketch.feature_maps.maps.random_features import FourierMap
+from powersketch.feature_maps.expansions.centred import CentredRows
+from powersketch.feature_maps.gaussian import FourierMap
 from powersketch.kernels import Gaussian
 from powersketch.random_streams import RandomStreams
 from tests.feature_maps.cases import each_float, squared_lengths, uncentred

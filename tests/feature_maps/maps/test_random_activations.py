@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
-from powersketch.feature_maps.maps.random_features import (
+from powersketch.feature_maps.maps.composed import (
     RandomActivations,
     RandomTangent,
 )
+from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, NeuralTangent
 from powersketch.random_streams import RandomStreams
 from tests.feature_maps.cases import each_float, uncentred

@@ -96,10 +96,10 @@ class TestBudget:
     def test_blocks_lie_side_by_side(self, problem: tuple[Weights, Weights, int]) -> None:
         sizes = chosen(*problem)
         widths = {1: sizes.linear, **sizes.exact, **sizes.sketched}
-        assert sizes.offset(0) == 0
+        assert sizes.offsets[0] == 0
         position = sizes.constants
         for degree in sizes.degrees:
-            assert sizes.offset(degree) == position
+            assert sizes.offsets[degree] == position
             position += widths[degree]
         assert sizes.stop == position
         assert np.all(np.diff(sizes.degrees) > 0)
@@ -154,11 +154,11 @@ class TestBlocks:
         self, problem: tuple[Weights, Weights, int]
     ) -> None:
         sizes, stop = chosen(*problem), 0
-        assert list(sizes.slices()) == list(sizes.sketched)
-        for degree, cut in sizes.slices().items():
+        assert list(sizes.slices) == list(sizes.sketched)
+        for degree, cut in sizes.slices.items():
             assert cut.start == stop
             assert cut.size == sizes.sketched[degree]
-            assert cut.offset == sizes.offset(degree)
+            assert cut.offset == sizes.offsets[degree]
             stop = cut.start + cut.size
         assert stop <= problem[2]
 
@@ -180,9 +180,9 @@ class TestOtherTerms:
         widths = {1: sizes.linear, **sizes.exact, **sizes.sketched}
         position = sizes.constants
         for degree in sizes.degrees:
-            assert sizes.offset(degree) == position
+            assert sizes.offsets[degree] == position
             position += widths[degree]
-        for cut in sizes.other_slices().values():
+        for cut in sizes.other_slices.values():
             assert cut.offset == position
             position += cut.size
         assert sizes.stop == position
@@ -190,8 +190,8 @@ class TestOtherTerms:
     @given(full_problems())
     def test_others_use_different_rows_of_their_pair_sketch(self, problem: FullProblem) -> None:
         sizes, stop = problem.sizes, 0
-        assert list(sizes.other_slices()) == list(sizes.others)
-        for term, cut in sizes.other_slices().items():
+        assert list(sizes.other_slices) == list(sizes.others)
+        for term, cut in sizes.other_slices.items():
             assert (cut.start, cut.size) == (stop, sizes.others[term])
             assert cut.size >= 1
             assert problem.others[term] > 0

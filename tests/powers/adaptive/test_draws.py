@@ -13,9 +13,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from powersketch.powers import Scaled
-from powersketch.powers.adaptive import adaptive_tuples, affordable_draw
-from powersketch.powers.adaptive.draws import (
+from powersketch.powers.adaptive import (
     AdaptiveTuples,
+    adaptive_tuples,
+    affordable_draw,
     drawn_tuples,
     merged_tuples,
     tuple_law,

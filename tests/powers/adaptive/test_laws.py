@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from powersketch.powers.adaptive.draws import tuple_law
+from powersketch.powers.adaptive import tuple_law
 from powersketch.powers.adaptive.laws import located, stratified_uniforms
 from powersketch.random_streams import RandomStreams
 

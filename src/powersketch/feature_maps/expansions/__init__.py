@@ -9,41 +9,18 @@ powers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Rows, Vector
-from powersketch.powers import Scaled, ShiftedRows
+from powersketch.feature_maps.rows import AffineRows
+from powersketch.powers import Scaled
 
-# Rows are brought near norm one by a power of two, exactly; float32 limits how far that can go.
-_LARGEST_SHIFT = 120
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AffineRows:
-    """u = scale · x + shift · direction for every row of a batch; no shift means no direction."""
-
-    scale: Vector
-    shift: Vector | None
-    squared_norms: Vector
-
-    def near_one(self, X: Rows) -> tuple[ShiftedRows, NDArray[np.int64]]:
-        """Return the rows u times 2^−e, their norms near one, and the exponents e."""
-        unit, exponents = near_one_factors(self.squared_norms)
-        shift = None if self.shift is None else self.shift * unit
-        return ShiftedRows(X, self.scale * unit, shift), exponents
-
-
-def near_one_factors(squared_norms: Vector) -> tuple[Vector, NDArray[np.int64]]:
-    """Return 2^−e that bring norms near one, and e."""
-    exponents = np.minimum(
-        np.maximum(np.frexp(squared_norms)[1] // 2, -_LARGEST_SHIFT), _LARGEST_SHIFT
-    )
-    return np.ldexp(1.0, -exponents), exponents.astype(np.int64)
+Degrees: TypeAlias = Sequence[Sequence[int]]
+"""Degrees of every part of an expansion."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,9 +49,8 @@ class Measured:
         The amplitudes of the features of degree 0.
     rows : tuple of AffineRows
         Those of every part of the expansion.
-    amplitudes : callable
-        Returns s_l for a part and some of its degrees, ascending; an array of shape
-        (degrees, rows).
+    shares : tuple of ndarrays of shape (degrees, rows)
+        The amplitudes s_l of the degrees of every part.
     missing : ndarray of shape (rows,) or None
         The share of k(x, x) that no degree has, where a finite series stands for an infinite one.
     """
@@ -82,7 +58,7 @@ class Measured:
     norms: Vector
     constants: Float64
     rows: tuple[AffineRows, ...]
-    amplitudes: Callable[[int, Sequence[int]], Float64]
+    shares: tuple[Float64, ...]
     missing: Vector | None = None
 
 
@@ -102,8 +78,11 @@ class Expansion(ABC):
         """The number of features of degree 0."""
 
     @abstractmethod
-    def measure(self, X: Rows, threads: int) -> Measured:
-        """Measure the rows, and refuse those whose features cannot be represented."""
+    def measure(self, X: Rows, threads: int, degrees: Degrees | None = None) -> Measured:
+        """Measure the rows, and refuse those whose features cannot be represented.
+
+        `degrees` are some of every part, ascending; None is all of them.
+        """
 
 
 def scaled_column(numbers: Sequence[Scaled]) -> Scaled:

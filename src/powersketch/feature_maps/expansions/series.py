@@ -24,14 +24,15 @@ import numpy as np
 from powersketch.arrays import Float64, Rows, Vector, divide_or_zero
 from powersketch.exceptions import InputError
 from powersketch.feature_maps.expansions import (
-    AffineRows,
+    Degrees,
     Expansion,
     Measured,
     Terms,
 )
+from powersketch.feature_maps.expansions.centred import MeanDirection
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries, horner
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows, MeanDirection
-from powersketch.feature_maps.rows import central_row, check_norms, check_values
+from powersketch.feature_maps.pilot import central_row
+from powersketch.feature_maps.rows import AffineRows, AugmentedRows, check_norms, check_values
 from powersketch.powers import Scaled, ascending_powers
 
 _HIGHEST_EXPANDED = 16
@@ -177,16 +178,17 @@ class SeriesExpansion(Expansion):
         """All degrees from 1 on."""
         return (self.kernel.terms_from(1, self.columns),)
 
-    def measure(self, X: Rows, threads: int) -> Measured:
+    def measure(self, X: Rows, threads: int, degrees: Degrees | None = None) -> Measured:
         """Find the norms of the rows."""
         kernel = self.kernel
         values = kernel.measure(X, kernel.rows.squared_norms(X, threads))
+        chosen = self.parts[0].degrees if degrees is None else degrees[0]
         constants = kernel.amplitudes(values, [0] if 0 in kernel.series.degrees else [])
         return Measured(
             norms=values.norms,
             constants=kernel.with_offset(constants, values),
             rows=(kernel.affine(values),),
-            amplitudes=lambda _, degrees: kernel.amplitudes(values, degrees),
+            shares=(kernel.amplitudes(values, chosen),),
             missing=values.missing,
         )
 
@@ -241,20 +243,15 @@ class MeanSeriesExpansion(Expansion):
         low = Terms(tuple(range(1, len(self.profiles))), direction, len(direction))
         return low, self.kernel.terms_from(_HIGHEST_EXPANDED + 1, self.columns)
 
-    def measure(self, X: Rows, threads: int) -> Measured:
+    def measure(self, X: Rows, threads: int, degrees: Degrees | None = None) -> Measured:
         """Find the parts of the rows along and across the mean."""
         kernel, geometry = self.kernel, self.centre.geometry(X, threads)
         values = kernel.measure(X, geometry.squared_norms)
         inverse = values.inverse
         along = geometry.along * inverse
         lengths = Scaled.of(np.sqrt(geometry.squared_across) * inverse)
-
-        def amplitudes(part: int, degrees: Sequence[int]) -> Float64:
-            if part == 1:
-                return kernel.amplitudes(values, degrees)
-            at_centre = self._at_centre(along, degrees) * values.factor
-            return (ascending_powers(lengths, degrees) * Scaled.of(at_centre)).to_float()
-
+        low, high = (terms.degrees for terms in self.parts) if degrees is None else degrees
+        at_centre = Scaled.of(self._at_centre(along, low) * values.factor)
         across = AffineRows(
             kernel.rows.root_gamma * inverse,
             -geometry.shift * inverse,
@@ -264,7 +261,10 @@ class MeanSeriesExpansion(Expansion):
             norms=values.norms,
             constants=kernel.with_offset(self._at_landmarks(along) * values.factor, values),
             rows=(across, kernel.affine(values)),
-            amplitudes=amplitudes,
+            shares=(
+                (ascending_powers(lengths, low) * at_centre).to_float(),
+                kernel.amplitudes(values, high),
+            ),
             missing=values.missing,
         )
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersketch.arrays import Real, Rows, Vector, is_sparse
+from powersketch.arrays import Real, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
-from powersketch.feature_maps.rows import contiguous_batches
-from powersketch.powers import POWER_METHODS, PowerOptions, Powers, Slice
 from powersketch.random_streams import RandomStreams
 
 # How far every row of a batch is from those that the map was made for; None if it is as good for
 # all rows. Rows without a series are too long for the finite series that stands for the kernel.
 Strangeness: TypeAlias = NDArray[np.int8] | None
 ORDINARY, UNUSUAL, OUT_OF_RANGE, WITHOUT_SERIES = range(4)
+
+_BATCH_BYTES = 4 << 20
 
 
 class RowMap(Protocol):
@@ -41,6 +40,35 @@ def features_of(row_map: RowMap, X: Rows, size: int, threads: int = 1) -> Real:
     return Z
 
 
+def batch_rows(X: Rows, size: int, threads: int) -> int:
+    """Return how many rows make a batch: a few MiB, whole groups of rows for every thread.
+
+    The larger of a row and its `size` outputs counts; a sparse row counts by its entries.
+    """
+    group = 32 * threads
+    width: int = X.nnz // max(X.shape[0], 1) if is_sparse(X) else X.shape[1]
+    rows: int = _BATCH_BYTES // (max(width, size, 1) * X.dtype.itemsize)
+    return max(rows // group, 1) * group
+
+
+def contiguous_batches(X: Rows, size: int = 1, threads: int = 1) -> Iterator[tuple[slice, Rows]]:
+    """Yield slices of the rows and the rows themselves, laid out as compiled routines need them.
+
+    Only the current batch is copied, and only if X is strided, Fortran-ordered or misaligned.
+    """
+    dense = isinstance(X, np.ndarray)
+    for part in slices(X.shape[0], batch_rows(X, size, threads)):
+        block = X[part]
+        yield part, np.require(block, requirements=["C", "A"]) if dense else block
+
+
+def dense_parts(X: Rows) -> Iterator[tuple[slice, Real]]:
+    """Yield slices of the rows and the rows themselves, dense: a few MiB, or one row, at a time."""
+    step = max(_BATCH_BYTES // (max(X.shape[1], 1) * X.dtype.itemsize), 1)
+    for part in slices(X.shape[0], step):
+        yield part, X[part].toarray() if is_sparse(X) else X[part]
+
+
 def write_batches(
     row_map: RowMap, X: Rows, out: Real, threads: int, progress: Progress | None = None
 ) -> NDArray[np.int8]:
@@ -53,27 +81,6 @@ def write_batches(
         if progress is not None:
             progress.update(part.stop)
     return strangeness
-
-
-@dataclass(frozen=True)
-class SketchOptions:
-    """How powers are sketched: by which method, and the options of :class:`PowerOptions`."""
-
-    method: str
-    internal: int
-    base_sketch: str
-    preserve_norms: bool
-
-    def draw(
-        self,
-        streams: RandomStreams,
-        columns: int,
-        outputs: Mapping[int, Slice],
-        direction: Vector | None,
-    ) -> Powers:
-        """Sample a sketch of the powers in `outputs` of vectors of length `columns`."""
-        options = PowerOptions(self.internal, self.base_sketch, self.preserve_norms, direction)
-        return POWER_METHODS[self.method].draw(streams, columns, outputs, options)
 
 
 def overflow_error(dtype: object) -> ValueError:

@@ -1,4 +1,4 @@
-"""Maps made of other maps: compressed, applied one after the other, or layer by layer.
+"""Maps made of other maps, one after the other or layer by layer, and maps of random neurons.
 
 The neural tangent kernel of deep networks is built from features of features. With features u of
 S and ψ of T (see :class:`powersketch.kernels.NeuralTangent`), a layer gives
@@ -20,21 +20,33 @@ from typing import ClassVar
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, scaled_rows, slices
+from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, slices
 from powersketch.execution import interruptible
-from powersketch.feature_maps.maps import ORDINARY, RowMap, Strangeness, features_of, write_batches
+from powersketch.feature_maps.maps import (
+    ORDINARY,
+    RowMap,
+    Strangeness,
+    batch_rows,
+    dense_parts,
+    features_of,
+    write_batches,
+)
 from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import batch_rows, fair_shares
-from powersketch.powers import FormatCache, to_one
-from powersketch.sketches import TensorSRHT
+from powersketch.feature_maps.rows import (
+    AugmentedRows,
+    check_norms,
+    check_values,
+    rows_near_one,
+)
+from powersketch.powers import FormatCache, Scaled
+from powersketch.random_streams import RandomStreams
+from powersketch.sketches import BASE_SKETCHES, BaseSketch, StructuredNormal, TensorSRHT
 
 # As many directions as features can only be found in more rows than that.
 ROWS_PER_DIRECTION = 2
 # Directions with less than this part of the strongest one's energy are rounding errors.
 _NOTHING = 1e-12
 _PANEL_COLUMNS = 256  # sums over panels of this width stay in the first level of the cache
-# Squared norms in between are computed without loss.
-_SMALLEST, _LARGEST = 1e-200, 1e200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +82,7 @@ class CompressedMap:
         features = np.empty((rows.shape[0], inner_size), dtype=rows.dtype)
         write_batches(inner, rows, features, threads)
         norms = np.sqrt(routines.squared_norms(features))
-        _, factors = fair_shares(norms, pilot.lengths)
+        _, factors = pilot.fair_shares(norms)
         return cls(inner, principal_directions(features * factors[:, None], size))
 
     @property
@@ -125,18 +137,6 @@ def principal_directions(features: Real, size: int) -> Float64:
     if not tall:
         vectors = F.T @ vectors / np.sqrt(energies)
     return np.ascontiguousarray(vectors)
-
-
-def rows_near_one(X: Rows, threads: int = 1) -> Rows:
-    """Return the rows, those of extreme size multiplied by powers of two to bring them near one."""
-    squares = routines.squared_norms(X, threads=threads)
-    extreme = (squares < _SMALLEST) | (squares > _LARGEST)
-    if not extreme.any():
-        return X
-    largest = abs(X).max(axis=1)
-    largest = largest.toarray().reshape(-1) if is_sparse(X) else largest
-    factors, _ = to_one(largest, X.dtype)
-    return scaled_rows(X, np.where(extreme & (largest > 0), factors, 1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -262,3 +262,105 @@ def _rescale(products: Real, left: Real, right: Real, threads: int) -> None:
     left_norms, right_norms, present = np.sqrt(squares)
     factor = divide_or_zero(left_norms * right_norms, present)
     products *= factor.astype(products.dtype)[:, None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RandomActivations:
+    """√(2/size) · max(⟨w, x̃⟩, 0)^order for random normal w [CS09]; order 0 is the step function."""
+
+    rows: AugmentedRows
+    order: int
+    neurons: StructuredNormal
+
+    name: ClassVar[str] = "random"
+
+    @classmethod
+    def draw(
+        cls, streams: RandomStreams, rows: AugmentedRows, order: int, columns: int, size: int
+    ) -> RandomActivations:
+        """Sample the neurons."""
+        columns += rows.extra_columns
+        return cls(rows, order, StructuredNormal.draw(streams, columns, size))
+
+    def write(self, X: Rows, out: Real, threads: int) -> None:
+        """Write the features of the rows X into `out`."""
+        squared_norms = self.rows.squared_norms(X, threads)
+        check_norms(X, squared_norms)
+        check_values(X, Scaled.of(squared_norms).power(self.order).to_float())
+        inputs = self.rows.of(X)
+        sums = self.neurons.apply(inputs, threads=threads)
+        features = (sums > 0).astype(out.dtype)
+        for _ in range(self.order):
+            features *= sums
+        out[:] = features * out.dtype.type(math.sqrt(2.0 / self.neurons.size))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RandomTangent:
+    """The tangent features of one hidden layer: x̃ ⊗ step(W x̃), sketched, and the layer itself.
+
+    The kernel is weight · κ₀(ρ) ⟨x̃, ỹ⟩, plus weight · κ₁(ρ) ‖x̃‖ ‖ỹ‖ + coef0 if the output layer is
+    trained.
+    """
+
+    steps: RandomActivations
+    values: RandomActivations | None
+    leaf: BaseSketch | None
+    pair: TensorSRHT
+    weight: float
+    constant: float
+
+    name: ClassVar[str] = "random"
+
+    @classmethod
+    def draw(
+        cls,
+        streams: RandomStreams,
+        rows: AugmentedRows,
+        columns: int,
+        size: int,
+        *,
+        base_sketch: str,
+        weight: float,
+        train_output: bool,
+    ) -> RandomTangent:
+        """Sample the neurons; a trained output layer takes half of the features."""
+        constants = int(train_output and rows.extra_columns > 0)
+        trained = (size - constants) // 2 if train_output else 0
+        shared = size - constants - trained
+        steps = RandomActivations.draw(streams.child("steps"), rows, 0, columns, size)
+        values = None
+        if trained:
+            values = RandomActivations.draw(streams.child("values"), rows, 1, columns, trained)
+        length = columns + rows.extra_columns
+        leaf = None
+        if length > size:
+            leaf = BASE_SKETCHES[base_sketch].draw(streams.child("leaf"), length, size)
+        pair = TensorSRHT.draw(streams.child("pair"), size, shared)
+        constant = rows.root_coef0 if constants else 0.0
+        return cls(steps, values, leaf, pair, weight, constant)
+
+    def write(self, X: Rows, out: Real, threads: int) -> None:
+        """Write the features of the rows X into `out`."""
+        steps = features_of(self.steps, X, self.steps.neurons.size, threads)
+        inputs = self._leaves(X, threads)
+        root, shared = math.sqrt(self.weight), self.pair.size
+        out[:, :shared] = root * self.pair.apply(inputs, steps, threads=threads)
+        if self.values is not None:
+            size = self.values.neurons.size
+            values = features_of(self.values, X, size, threads)
+            out[:, shared : shared + size] = root * values
+        if self.constant:
+            out[:, -1] = self.constant
+
+    def _leaves(self, X: Rows, threads: int) -> Real:
+        """Return x̃ of every row, dense and no longer than the features."""
+        inputs = self.steps.rows.of(X)
+        if self.leaf is None:
+            dense: Real = inputs.toarray() if is_sparse(inputs) else inputs
+            return dense
+        if inputs.shape[1] == X.shape[1]:
+            return self.leaf.apply(inputs, threads=threads)
+        # With a constant, sparse rows give the very bits of dense ones.
+        parts = [self.leaf.apply(dense, threads=threads) for _, dense in dense_parts(inputs)]
+        return np.concatenate(parts)

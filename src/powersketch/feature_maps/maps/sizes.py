@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,17 @@ _SMALLEST_BLOCK = 2
 _SMALLEST_SHARE = 1 / 512  # of the budget
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+# Not frozen, as nothing else could be worked out at the start; it is never changed.
+@dataclass(eq=False, repr=False)
 class StackedSizes:
     """The layout of the features: constants, degree 1, exact degrees, sketched degrees, others.
 
     `coordinates` have a feature of their own in degree 1, all others share `shared` features.
     `others` are terms that come after all degrees, by their number.
+
+    Degrees are to have no rows of S in common: errors that are correlated add up, others average
+    out. `slices` says which rows of S each sketched degree takes, and `other_slices` which ones of
+    an S of their own the other terms take.
     """
 
     coordinates: NDArray[np.int64]
@@ -34,41 +39,17 @@ class StackedSizes:
     others: dict[int, int] = field(default_factory=dict)
     constants: int = 1
 
-    @property
-    def linear(self) -> int:
-        """The number of features of degree 1."""
-        return len(self.coordinates) + self.shared
-
-    @property
-    def degrees(self) -> list[int]:
-        """Every degree above 0 that has features, in the order of the layout."""
-        return [*([1] if self.linear else []), *self.exact, *self.sketched]
-
-    @cached_property
-    def stop(self) -> int:
-        """One past the last column in use."""
-        return self._others_start + sum(self.others.values())
-
-    def slices(self) -> dict[int, Slice]:
-        """Return rows of S for every sketched degree, none of them used twice.
-
-        Degrees that shared rows would have correlated errors: these add up, others average out.
-        """
-        start = self.offset(min(self.sketched)) if self.sketched else 0
-        return _side_by_side(self.sketched, start)
-
-    def other_slices(self) -> dict[int, Slice]:
-        """Return the same for the other terms, which have an S of their own."""
-        return _side_by_side(self.others, self._others_start)
-
-    def offset(self, degree: int) -> int:
-        """Return the first column of a degree."""
+    def __post_init__(self) -> None:
+        self.linear = len(self.coordinates) + self.shared  # the number of features of degree 1
+        # Every degree above 0 that has features, in the order of the layout.
+        self.degrees = [*([1] if self.linear else []), *self.exact, *self.sketched]
         widths = {0: self.constants, 1: self.linear, **self.exact, **self.sketched}
-        return sum(width for other, width in widths.items() if other < degree)
-
-    @property
-    def _others_start(self) -> int:
-        return self.offset(max([0, *self.degrees]) + 1)
+        ends = list(accumulate(widths.values()))
+        self.offsets = dict(zip(widths, (0, *ends), strict=False))  # the first column of a degree
+        first = self.offsets[min(self.sketched)] if self.sketched else 0
+        self.slices = _side_by_side(self.sketched, first)
+        self.other_slices = _side_by_side(self.others, ends[-1])
+        self.stop = ends[-1] + sum(self.others.values())  # one past the last column in use
 
 
 def _side_by_side(widths: Mapping[int, int], column: int) -> dict[int, Slice]:

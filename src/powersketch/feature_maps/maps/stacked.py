@@ -13,25 +13,21 @@ from numpy.typing import NDArray
 
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, Vector, divide_or_zero, is_sparse, scaled_rows
-from powersketch.feature_maps.expansions import (
-    AffineRows,
-    Expansion,
-    Measured,
-    Terms,
-)
+from powersketch.feature_maps.expansions import Expansion, Measured, Terms
 from powersketch.feature_maps.maps import (
     WITHOUT_SERIES,
     RowMap,
-    SketchOptions,
     Strangeness,
     overflow_error,
     restore_vanished,
 )
 from powersketch.feature_maps.maps.sizes import StackedSizes, choose_sizes
-from powersketch.feature_maps.pilot import Pilot
-from powersketch.feature_maps.rows import column_sums, fair_shares
+from powersketch.feature_maps.pilot import Pilot, column_sums
+from powersketch.feature_maps.rows import AffineRows
 from powersketch.powers import (
+    POWER_METHODS,
     Monomials,
+    PowerOptions,
     Powers,
     PowerSketch,
     Scaled,
@@ -95,24 +91,20 @@ class StackedMap:
         expansion: Expansion,
         pilot: Pilot,
         size: int,
-        options: SketchOptions,
+        options: PowerOptions,
     ) -> StackedMap:
         """Choose the sizes from the pilot rows and sample every block's sketch."""
-        measured = expansion.measure(pilot.rows, threads=1)
-        all_shares = [
-            measured.amplitudes(part, terms.degrees) for part, terms in enumerate(expansion.parts)
-        ]
-        sizes = _pilot_sizes(expansion, measured, all_shares, pilot, size)
-        others = [(1, expansion.parts[1].degrees[k]) for k in sizes.others]
+        parts, measured = expansion.parts, expansion.measure(pilot.rows, threads=1)
+        sizes = _pilot_sizes(expansion, measured, pilot, size)
+        others = [(1, parts[1].degrees[k]) for k in sizes.others]
         terms = (*((0, degree) for degree in sizes.degrees), *others)
         sketched = tuple(
             _sketched_terms(terms, part, chain, slices)
             for part, chain, slices in _drawn_chains(streams, expansion, sizes, options)
         )
-        columns = expansion.parts[0].columns
-        monomials = {degree: Monomials.of(columns, degree) for degree in sizes.exact}
+        monomials = {degree: Monomials.of(parts[0].columns, degree) for degree in sizes.exact}
         drawn = cls(expansion, sizes, terms, monomials, sketched, options.preserve_norms)
-        shares = [all_shares[part][expansion.parts[part].degrees.index(k)] for part, k in terms]
+        shares = [measured.shares[part][parts[part].degrees.index(k)] for part, k in terms]
         limits = drawn._pilot_limits(
             measured, np.array(shares).reshape(len(shares), pilot.rows.shape[0]), size
         )
@@ -131,19 +123,12 @@ class StackedMap:
         unusual = max(_UNUSUAL * float(np.median(variances)), _SMALL / size)
         return unusual, max(_OUT_OF_RANGE * float(np.max(variances)), _LARGE / size)
 
-    def _shares(self, measured: Measured) -> Float64:
-        """Return the amplitudes of all terms."""
-        shares = [measured.amplitudes(part, degrees) for part, degrees in self._degrees.items()]
-        if len(shares) == 1:
-            return shares[0]
-        return np.concatenate(shares) if shares else np.empty((0, len(measured.norms)))
-
     @cached_property
-    def _degrees(self) -> dict[int, list[int]]:
-        """The degrees of every part that has any."""
-        degrees: dict[int, list[int]] = {}
+    def _degrees(self) -> list[list[int]]:
+        """The degrees of every part that have features."""
+        degrees: list[list[int]] = [[] for _ in self.expansion.parts]
         for part, degree in self.terms:
-            degrees.setdefault(part, []).append(degree)
+            degrees[part].append(degree)
         return degrees
 
     @cached_property
@@ -183,9 +168,10 @@ class StackedMap:
 
     def write(self, X: Rows, out: Real, threads: int) -> Strangeness:
         """Write the features of the rows X into `out`."""
-        measured = self.expansion.measure(X, threads)
+        measured = self.expansion.measure(X, threads, self._degrees)
         near_one = [rows.near_one(X) for rows in measured.rows]
-        shares = self._shares(measured)
+        one_part = len(measured.shares) == 1
+        shares = measured.shares[0] if one_part else np.concatenate(measured.shares)
         powers = _sum_of_squares(shares)
         strangeness = self._strangeness(measured, shares, powers)
         constants = measured.constants[: self.sizes.constants]
@@ -209,8 +195,9 @@ class StackedMap:
     def _are_empty(self, measured: Measured) -> NDArray[np.bool_]:
         """Tell which rows have nothing to take powers of."""
         empty = np.ones(len(measured.norms), dtype=bool)
-        for part in self._degrees:
-            empty &= measured.rows[part].squared_norms == 0
+        for rows, degrees in zip(measured.rows, self._degrees, strict=True):
+            if degrees:
+                empty &= rows.squared_norms == 0
         return empty
 
     def _undo_norms(
@@ -240,18 +227,18 @@ class StackedMap:
     def _write_monomials(self, rows: ShiftedRows, scales: Float64, out: Real, threads: int) -> None:
         unit = _unit_rows(rows, self.expansion.parts[0], threads)
         for degree, monomials in self.monomials.items():
-            start = self.sizes.offset(degree)
+            start = self.sizes.offsets[degree]
             block = out[:, start : start + monomials.size]
             block[:] = monomials.apply(unit) * scales[self.terms.index((0, degree))][:, None]
 
 
 def _drawn_chains(
-    streams: RandomStreams, expansion: Expansion, sizes: StackedSizes, options: SketchOptions
+    streams: RandomStreams, expansion: Expansion, sizes: StackedSizes, options: PowerOptions
 ) -> list[tuple[int, Powers, Mapping[int, Slice]]]:
     """Sample degree 1, the sketched degrees and those of the second part: (part, chain, slices)."""
     first, chains = expansion.parts[0], list[tuple[int, Powers, Mapping[int, Slice]]]()
     if sizes.linear:
-        output = Slice(0, sizes.linear, sizes.offset(1))
+        output = Slice(0, sizes.linear, sizes.offsets[1])
         base = CountSketch.keeping(
             streams.child("linear"), first.columns, sizes.coordinates, sizes.shared
         )
@@ -259,14 +246,16 @@ def _drawn_chains(
             base, output, preserve_norms=options.preserve_norms, direction=first.direction
         )
         chains.append((0, linear, {1: output}))
-    slices = sizes.slices()
+    method, slices = POWER_METHODS[options.method], sizes.slices
     if slices:
-        chain = options.draw(streams.child("powers"), first.columns, slices, first.direction)
+        along = dataclasses.replace(options, direction=first.direction)
+        chain = method.draw(streams.child("powers"), first.columns, slices, along)
         chains.append((0, chain, slices))
     if sizes.others:
         second = expansion.parts[1]
-        slices = {second.degrees[k]: cut for k, cut in sizes.other_slices().items()}
-        chain = options.draw(streams.child("others"), second.columns, slices, second.direction)
+        slices = {second.degrees[k]: cut for k, cut in sizes.other_slices.items()}
+        along = dataclasses.replace(options, direction=second.direction)
+        chain = method.draw(streams.child("others"), second.columns, slices, along)
         chains.append((1, chain, slices))
     return chains
 
@@ -326,7 +315,6 @@ def _unit_rows(rows: ShiftedRows, terms: Terms, threads: int) -> Real:
 def _pilot_sizes(
     expansion: Expansion,
     measured: Measured,
-    shares: Sequence[Float64],
     pilot: Pilot,
     size: int,
 ) -> StackedSizes:
@@ -334,10 +322,10 @@ def _pilot_sizes(
 
     A few rows of large norm may have all of it, and decide for all others.
     """
-    squares = [np.square(part) for part in shares]
+    squares = [np.square(part) for part in measured.shares]
     totals = np.add.reduce(np.concatenate([np.square(measured.constants), *squares]), axis=0)
     norms = measured.norms
-    fair, _ = fair_shares(norms, pilot.lengths)
+    fair, _ = pilot.fair_shares(norms)
     importance = fair / np.where(totals > _NOTHING, totals, 1.0)
     means = [[math.fsum(importance * row) / len(norms) for row in part] for part in squares]
     first = expansion.parts[0]

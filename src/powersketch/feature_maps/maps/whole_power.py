@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from powersketch import routines
 from powersketch.arrays import Real, Rows, Vector, divide_or_zero, is_sparse, slices
 from powersketch.execution import ordered_map
-from powersketch.feature_maps.expansions import near_one_factors
-from powersketch.feature_maps.expansions.polynomial import AugmentedRows
-from powersketch.feature_maps.maps import SketchOptions, overflow_error, restore_vanished
-from powersketch.feature_maps.rows import check_power
+from powersketch.feature_maps.maps import overflow_error, restore_vanished
+from powersketch.feature_maps.rows import AugmentedRows, near_one_factors
 from powersketch.powers import (
+    POWER_METHODS,
     Monomials,
+    PowerOptions,
     Powers,
     PowerSketch,
     SampledMonomials,
@@ -52,14 +52,14 @@ class DirectMap:
         degree: int,
         columns: int,
         size: int,
-        options: SketchOptions,
+        options: PowerOptions,
     ) -> DirectMap:
         """Sample the sketch on the augmented coordinates."""
-        streams, output = streams.child("direct"), Slice(0, size, 0)
         length, direction = columns + rows.extra_columns, rows.direction(columns)
+        streams, output = streams.child("direct"), Slice(0, size, 0)
         if options.method != "power" or degree > 1 or size >= length:
-            sketch = options.draw(streams, length, {degree: output}, direction)
-            return cls(rows, degree, sketch)
+            method, options = POWER_METHODS[options.method], replace(options, direction=direction)
+            return cls(rows, degree, method.draw(streams, length, {degree: output}, options))
         # No S follows that would mix all coordinates into few: T has to do it.
         base = BASE_SKETCHES[options.base_sketch].draw(streams.child("T"), length, size)
         linear = PowerSketch.linear(
@@ -70,15 +70,14 @@ class DirectMap:
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
         rows = self.rows
-        squared_norms = rows.squared_norms(X, threads)
-        check_power(X, squared_norms, self.degree)
+        squared_norms = rows.checked_norms(X, self.degree, threads)
         unit, exponents = near_one_factors(squared_norms)
         scales = self._block_scales(squared_norms, exponents)
         shift = rows.root_coef0 * unit if rows.extra_columns else None
         shifted = ShiftedRows(X, rows.root_gamma * unit, shift)
         if not self.sketch.write(shifted, scales, out, threads):
             raise overflow_error(out.dtype)
-        if self.sketch.preserve_norms:
+        if self.sketch.preserve_norms and not out[:, 0].all():
             restore_vanished(X, out, scales[:, 0], 0)
 
     def _block_scales(self, squared_norms: Vector, exponents: NDArray[np.int64]) -> Real:
@@ -108,8 +107,7 @@ class ExactMap:
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
         rows = self.rows
-        squared_norms = rows.squared_norms(X, threads)
-        check_power(X, squared_norms, self.degree)
+        squared_norms = rows.checked_norms(X, self.degree, threads)
         inverse = divide_or_zero(1.0, np.sqrt(squared_norms))
         unit = np.empty((X.shape[0], X.shape[1] + rows.extra_columns), dtype=out.dtype)
         dense = X.toarray() if is_sparse(X) else X
@@ -152,8 +150,7 @@ class AdaptiveMap:
         from powersketch.powers.adaptive import adaptive_tuples
 
         streams = streams.child("adaptive")
-        squared_norms = rows.squared_norms(pilot, 1)
-        check_power(pilot, squared_norms, degree)
+        squared_norms = rows.checked_norms(pilot, degree, 1)
         longest = _half_exponents(squared_norms.max(keepdims=True))
         augmented = rows.of(pilot.astype(np.float64), float(np.ldexp(1.0, -longest)[0]))
         scored = _scored_rows(augmented, degree, size, streams)
@@ -163,8 +160,7 @@ class AdaptiveMap:
 
     def write(self, X: Rows, out: Real, threads: int) -> None:
         """Write the features of the rows X into `out`."""
-        squared_norms = self.rows.squared_norms(X, threads)
-        check_power(X, squared_norms, self.monomials.degree)
+        squared_norms = self.rows.checked_norms(X, self.monomials.degree, threads)
         coordinates, size = self.monomials.coordinates, self.monomials.size
         columns = X[:, coordinates[coordinates < self.columns]]
         step = min(max(_CACHED_ENTRIES // size, 8), _MOST_ROWS)

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from powersketch import routines
-from powersketch.arrays import Float64, Rows, is_sparse, padded_length, slices
+from powersketch.arrays import Float64, Rows, is_sparse, slices
 from powersketch.powers.methods import PowerOptions, ShiftedRows, Slice
 from powersketch.powers.repeated_squaring import PowerSketch
 from powersketch.powers.scaled_numbers import Scaled, ascending_powers
 from powersketch.random_streams import RandomStreams
+from powersketch.sketches import padded_length
 
 MOST_HALVINGS = 40  # of λ, from the trace of K downwards
 _DENSE_ENTRIES = 1 << 19  # of sparse rows made dense at a time
