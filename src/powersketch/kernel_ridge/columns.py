@@ -197,7 +197,7 @@ class Summary:
             for column in range(X.shape[1]):
                 entries = X[:, column].astype(np.float64) - centre[column]
                 low, high = _limits(entries, clip)
-                spread[column] = np.clip(entries, low, high).std()
+                spread[column] = _spread(np.clip(entries, low, high))
                 lower[column], upper[column] = centre[column] + low, centre[column] + high
         _check_spread(spread, X.dtype)
         spread[spread < _LEAST_SPREAD[X.dtype.name]] = 0.0
@@ -229,6 +229,12 @@ def prepared_columns(X: Rows, summary: Summary | None, scaling: str, clip: Any) 
         scaling=scaling,
         errors_are_medians=summary.clip == "auto",
     )
+
+
+def _spread(entries: Vector) -> float:
+    """Return the standard deviation; squares of the largest entries are in range."""
+    size = float(np.abs(entries).max(initial=0.0))
+    return size * float(np.std(entries / size)) if size else 0.0
 
 
 def _check_spread(spread: Vector, dtype: np.dtype[Any]) -> None:
