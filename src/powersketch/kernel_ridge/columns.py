@@ -265,7 +265,10 @@ def given_columns(X: Rows, scaling: str | None, clip: Any) -> Columns | None:
         limits = prepared_columns(X, summary_of(X, clip), "as-is", clip)
         assert limits is not None
         return replace(limits, centre=None, factors=np.ones(X.shape[1]))
-    columns = prepared_columns(X, summary_of(X, clip), str(scaling), clip)
+    summary = summary_of(X, clip)
+    columns = prepared_columns(X, summary, str(scaling), clip)
+    if columns is None and summary is not None:
+        columns = prepared_columns(X, summary, "scaled", clip)
     return plain_columns(X) if columns is None else columns
 
 
