@@ -91,7 +91,7 @@ _FITTED = (
     "_solution",
     "_left_out",
     "_posterior",
-    "_sharpness",
+    "_calibration",
     "_kernel_sum",
 )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
@@ -31,8 +30,9 @@ from powersketch.kernel_ridge.training_rows import (
 from powersketch.kernels import Kernel
 from powersketch.validation import checked_rows, sound_array
 
-# Of the factor of predictions in probabilities, and of a chance in a likelihood.
-_LOG_SHARPNESS = (math.log(0.05), math.log(500.0))
+# Logarithms of the power and the floor of probabilities, and their bounds.
+_FIRST_LOGARITHMS = (1.0, -2.0)
+_LOGARITHMS = ((-3.0, 5.0), (-12.0, 2.0))
 _LEAST_CHANCE = 1e-12
 
 
@@ -221,8 +221,10 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     def predict_proba(self, X: Any) -> Real:
         """Return the probability of every class.
 
-        Probabilities are a softmax of the predictions times one number, for which the labels of
-        training rows are most likely, each predicted without that row.
+        A prediction f of ±1 says that the probability is (1 + f) / 2, but may be below zero, and is
+        drawn towards the mean by the penalty. So these numbers, cut off smoothly at a floor, are
+        raised to a power and divided by their sum; floor and power are those for which the labels
+        of training rows are most likely, each predicted without that row.
 
         Parameters
         ----------
@@ -234,12 +236,11 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             In the order of `classes_`, of sum one; float32 for float32 rows, else float64.
         """
         scores = self._decision(X)
-        sharpness = self._sharpness
-        return _probabilities(scores.astype(np.float64), sharpness).astype(scores.dtype)
+        return _probabilities(scores.astype(np.float64), *self._calibration).astype(scores.dtype)
 
     @cached_property
-    def _sharpness(self) -> float:
-        """The factor of predictions; this is reached only where no rows are left out."""
+    def _calibration(self) -> tuple[float, float]:
+        """The power and the floor; this is reached only where no rows are left out."""
         raise InputError(
             f"probabilities need predictions of rows that are left out, which "
             f"features={self.features!r} with alpha={self.alpha!r} has not: use alpha='loo', or "
@@ -247,8 +248,8 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         )
 
     def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
-        sharpness = _most_likely_sharpness(left_out)
-        return super()._from_left_out(left_out) | {"_sharpness": sharpness}
+        calibration = _most_likely(left_out)
+        return super()._from_left_out(left_out) | {"_calibration": calibration}
 
     @documented
     def decision_function(self, X: Any) -> Real:
@@ -347,24 +348,28 @@ def _check_classes(classes: Real) -> None:
         )
 
 
-def _probabilities(scores: Float64, sharpness: float) -> Float64:
-    """Return the softmax of predictions; a single column is that of the second of two classes."""
+def _probabilities(scores: Float64, power: float, floor: float) -> Float64:
+    """Return probabilities of classes; a single column is that of the second of two."""
     scores = np.column_stack((-scores, scores)) if scores.shape[1] == 1 else scores
-    return np.asarray(softmax(sharpness * scores, axis=1))
+    shares = 0.5 * (1.0 + scores)
+    # Strictly increasing, so that the largest prediction has the largest probability.
+    positive = np.maximum(shares, 0.0) + floor * np.exp(np.minimum(shares, 0.0))
+    return np.asarray(softmax(power * np.log(positive), axis=1))
 
 
-def _most_likely_sharpness(left_out: LeftOut) -> float:
-    """Return the factor of the largest likelihood, among those that leave nothing certain."""
+def _most_likely(left_out: LeftOut) -> tuple[float, float]:
+    """Return the power and the floor of the largest likelihood of the labels of rows left out."""
     targets = left_out.targets
     labels = (targets[:, 0] > 0.0).astype(int) if targets.shape[1] == 1 else targets.argmax(axis=1)
 
-    def cost(logarithm: float) -> float:
-        likely = _probabilities(left_out.predictions, math.exp(logarithm))
+    def cost(logarithms: Vector) -> float:
+        likely = _probabilities(left_out.predictions, *np.exp(logarithms))
         chances = np.maximum(likely[np.arange(labels.size), labels], _LEAST_CHANCE)
         return float(-left_out.weights @ np.log(chances))
 
-    found = minimize_scalar(cost, bounds=_LOG_SHARPNESS, method="bounded")
-    return math.exp(float(found.x))
+    found = minimize(cost, _FIRST_LOGARITHMS, method="Nelder-Mead", bounds=_LOGARITHMS)
+    power, floor = np.exp(found.x).tolist()
+    return power, floor
 
 
 def _targets(classes: Real) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ _RATIO = 10.0**0.5
 # Of the mean diagonal of the kernel matrix: no smaller alpha leaves a matrix to factor.
 _SMALLEST_ALPHA = 1e-12
 _SMALLEST_SLACK = 1e-12
+_STANDARD_ERRORS = 0.5
 _EQUAL_SCORES = 1e-6  # relative differences that are rounding errors, or nearly so
 # Scores are means over at most this many rows, each of which takes as long as a few products.
 _LEFT_OUT_ROWS = 1024
@@ -104,9 +106,15 @@ def _best(
     tried: list[_Tried], rows: TrainingRows, sample: Any, *, fit_intercept: bool
 ) -> tuple[RidgeSolution, LeftOut]:
     tried.sort(key=lambda one: one.alpha)
-    # Of equal scores that of the largest alpha, whose coefficients cancel least.
-    least = min(one.score for one in tried)
-    best = [one for one in tried if one.score <= (1.0 + _EQUAL_SCORES) * least][-1]
+    least = min(tried, key=lambda one: one.score)
+    # A larger penalty is safer with rows unlike these, where the difference may be chance, and its
+    # coefficients cancel less.
+    equal = _EQUAL_SCORES * least.score
+    best = [
+        one
+        for one in tried[tried.index(least) :]
+        if one.score - least.score <= max(_STANDARD_ERRORS * _standard_error(least, one), equal)
+    ][-1]
     shape = rows.targets.shape
     solution = RidgeSolution(
         best.coef.reshape(shape),
@@ -119,6 +127,11 @@ def _best(
     targets = rows.targets.reshape(rows.count, -1)[sample]
     weights = np.ones(len(sample)) if rows.weights is None else rows.weights[sample]
     return solution, LeftOut(targets - best.residuals, targets, best.slacks, weights)
+
+
+def _standard_error(one: _Tried, other: _Tried) -> float:
+    differences = np.mean(one.residuals**2 - other.residuals**2, axis=1)
+    return float(np.std(differences)) / math.sqrt(differences.size)
 
 
 def _tried(

@@ -64,6 +64,10 @@ _SCALING_TEXTS = {
     "as-is": "columns as they are",
     "indicators": "columns of equal spread, with indicators for those of few whole numbers",
 }
+# Where gamma is chosen again, and the share of an error that a further step has to gain.
+_ROWS_FOR_LARGER_SCALE = 1500
+_LARGER_ROWS, _LARGER_LANDMARKS = 10_000, 1024
+_LEAST_GAIN = 0.002
 _FEWEST_ROWS_FOR_A_LINE, _CLEARLY = 50, 2.0
 # Predictions may leave the range of the targets by this share of it.
 _WIDER = 0.25
@@ -180,6 +184,8 @@ def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStr
             pilot, best, starts, forms, streams, always=wishes.metric != "auto"
         )
         best, reasons = learned.trial, (*reasons, learned.reason)
+    best, pilot, further = search.at_larger_scale(best)
+    reasons = (*reasons, *further)
     linear = 0.0 if isinstance(best.kernel, Linear) else best.linear
     return Model(
         best.columns,
@@ -250,7 +256,7 @@ class Search:
         self.pilot = Pilot.of(
             rows, fit_intercept=wishes.fit_intercept, streams=streams, threads=threads
         )
-        self.streams, self.clip, self._all = streams, wishes.clip, rows.X
+        self.streams, self.clip, self._rows = streams, wishes.clip, rows
         self.trials: list[Trial] = []
         self._views: list[View] = []
 
@@ -280,9 +286,9 @@ class Search:
 
     def try_columns(self, scaling: str) -> None:
         """Try Gaussian kernels of a few gammas, and lines, on columns prepared in several ways."""
-        summary = summary_of(self._all, self.clip)
+        summary = summary_of(self._rows.X, self.clip)
         for name in SCALINGS if scaling == "auto" else (scaling,):
-            columns = prepared_columns(self._all, summary, name, self.clip)
+            columns = prepared_columns(self._rows.X, summary, name, self.clip)
             if columns is not None:
                 columns = normalised(columns, self.pilot.rows.X, self.streams)
                 view = self.pilot.view(columns)
@@ -311,6 +317,30 @@ class Search:
             if gamma is not None and not isinstance(best.kernel, Polynomial | Linear):
                 kernels = [with_gamma(best.kernel, gamma * step) for step in (1 / ratio, ratio)]
                 self._try(self._view_of(best), kernels, best.linear)
+
+    def at_larger_scale(self, best: Trial) -> tuple[Trial, Pilot, tuple[str, ...]]:
+        """Choose gamma again on more rows and landmarks, which can follow a narrower kernel."""
+        if self._rows.count < _ROWS_FOR_LARGER_SCALE or not isinstance(best.kernel, Gaussian):
+            return best, self.pilot, ()
+        streams = self.streams.child("larger")
+        rows = self._rows.sample(_LARGER_ROWS, streams)
+        pilot = Pilot.with_landmarks(
+            rows, _LARGER_LANDMARKS, streams, fit_intercept=self.pilot.fit_intercept
+        )
+        pilot = replace(pilot, threads=self.pilot.threads)
+        view, gamma = pilot.view(best.columns), best.kernel.gamma
+        gammas = [gamma, 2.0 * gamma]
+        trials = pilot.trials(view, map(Gaussian, gammas), best.linear)
+        if trials[0].error <= trials[1].error:
+            gammas, trials = gammas[::-1], trials[::-1]
+        while trials[-1].error < (1.0 - _LEAST_GAIN) * trials[-2].error:
+            gammas.append(gammas[-1] ** 2 / gammas[-2])
+            trials += pilot.trials(view, [Gaussian(gammas[-1])], best.linear)
+        found = least_error(trials)
+        pairs = zip(trials, gammas, strict=True)
+        figures = ", ".join(f"{trial.error:.4f} with gamma {value:.3g}" for trial, value in pairs)
+        text = f"With {rows.count} rows and {len(pilot.landmarks)} landmarks it is {figures}."
+        return found, pilot, (text,)
 
     def linear_parts(self) -> list[Trial]:
         """Return the best kernel with the columns beside its features, with more and more weight.
