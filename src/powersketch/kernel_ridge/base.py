@@ -204,7 +204,8 @@ class SketchedRidge(RidgeSettings):
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
         attributes |= self._fitting(rows, attributes)(rows, attributes)
-        if self._kind == "given" or self._given_kernel() is not None:
+        given_kernel = self._kind == "given" or self._given_kernel() is not None
+        if given_kernel and self._chooses_by_leaving_out:
             streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
             warn_if_a_line_is_better(rows, attributes["_solution"], streams)
         validate_data(self, given, skip_check_array=True)
@@ -439,8 +440,12 @@ class SketchedRidge(RidgeSettings):
         return {"_left_out": left_out}
 
     @property
+    def _chooses_by_leaving_out(self) -> bool:
+        return isinstance(self.alpha, str) and self.alpha == "loo"
+
+    @property
     def _leaves_out(self) -> bool:
-        return self._uses_left_out or (isinstance(self.alpha, str) and self.alpha == "loo")
+        return self._uses_left_out or self._chooses_by_leaving_out
 
     def _fit_batches(self, batches: Iterable[Any], target: Any, options: dict[str, Any]) -> Self:
         """Choose on the first batches, which are fitted at once if there are no more."""
