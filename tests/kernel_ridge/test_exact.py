@@ -83,7 +83,14 @@ class TestLeaveOneOut:
             for found in expected.values()
         ]
         np.testing.assert_allclose(solution.scores, scores, rtol=1e-8)
-        assert solution.alpha == ALPHAS[np.argmin(scores)]
+        # The largest alpha whose score is within half a standard error of the least.
+        squares = [np.mean((y - e).reshape(25, -1) ** 2, axis=1) for e in expected.values()]
+        least = int(np.argmin(scores))
+        near = [
+            score - scores[least] <= 0.5 * np.std(one - squares[least]) / 5.0 + 1e-12
+            for one, score in zip(squares, scores, strict=True)
+        ]
+        assert solution.alpha == ALPHAS[least:][near[least:]][-1]
         best = expected[solution.alpha]
         np.testing.assert_allclose(kept.predictions.reshape(best.shape), best, rtol=1e-7, atol=1e-9)
         coef, intercept = dual_fit(KERNEL(X), y, w, solution.alpha, fit_intercept=fit_intercept)
