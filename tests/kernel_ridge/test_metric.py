@@ -83,11 +83,11 @@ class TestEstimator:
         assert abs(main @ direction) / np.linalg.norm(direction) > 0.98
 
     def test_is_learned_by_default_where_it_helps(self) -> None:
-        X, y = relevant(600, 12)
+        X, y = relevant(300)
         model = SketchedKernelRidge(random_state=0).fit(X, y)
         assert model.feature_importances_[:2].sum() > 0.9
         generator = np.random.default_rng(0)
-        noise = SketchedKernelRidge(random_state=0).fit(X, generator.normal(size=600))
+        noise = SketchedKernelRidge(random_state=0).fit(X, generator.normal(size=300))
         assert "metric does not help" in str(noise.choice_)
         with pytest.raises(AttributeError, match="this fit has none: use metric="):
             _ = noise.feature_importances_
