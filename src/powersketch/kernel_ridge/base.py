@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.exceptions import FarRowWarning, InputError, held_back
 from powersketch.execution import Progress
-from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_features
+from powersketch.kernel_ridge.choice import (
+    MOST_SUMMED_FEATURES,
+    Budget,
+    Choice,
+    bytes_of_block,
+    chosen_features,
+)
 from powersketch.kernel_ridge.columns import Columns
 from powersketch.kernel_ridge.copies import without_copies
 from powersketch.kernel_ridge.dual import (
@@ -33,6 +39,12 @@ from powersketch.kernel_ridge.features import (
     fitted_map,
     row_parts,
 )
+from powersketch.kernel_ridge.iterative import (
+    MOST_DENSE_COLUMNS,
+    IterativeRidge,
+    LandmarkRows,
+    SparseRows,
+)
 from powersketch.kernel_ridge.path import (
     LEFT_OUT_ROWS,
     LeftOut,
@@ -44,7 +56,6 @@ from powersketch.kernel_ridge.path import (
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.search import Model, warn_if_a_line_is_better, widened
 from powersketch.kernel_ridge.settings import RidgeSettings
-from powersketch.kernel_ridge.sparse_columns import MOST_DENSE_COLUMNS, sparse_solution
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
     BLOCK_BYTES,
@@ -99,8 +110,10 @@ _FITTED = (
 class SketchedRidge(RidgeSettings):
     """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
 
-    # Whether rows are left out for more than the choice of alpha.
+    # Whether rows are left out for more than the choice of alpha, and whether many landmarks are
+    # solved for by iterations, which give no standard deviations.
     _uses_left_out: ClassVar[bool] = False
+    _iterates: ClassVar[bool] = False
     fit: Callable[..., Any]
     feature_map_: Any
     _features: Features | None
@@ -217,22 +230,21 @@ class SketchedRidge(RidgeSettings):
         if features is None or self._kind == "row-sketch":
             return self._fit_dual
         wide = is_sparse(rows.X) and rows.X.shape[1] > MOST_DENSE_COLUMNS
-        return self._fit_sparse if features.weight and wide else self._fit_primal
+        many = features.landmarks is not None and features.size(rows.X) > MOST_SUMMED_FEATURES
+        iterates = (features.weight and wide) or (many and self._iterates)
+        return self._fit_iteratively if iterates else self._fit_primal
 
-    def _fit_sparse(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Fit features and sparse columns that are too many to be made dense."""
+    def _fit_iteratively(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Fit features that are too many for a Gram matrix."""
+        features, per_root = fitted["_features"], fitted["_alpha_per_root"]
+        stored = SparseRows if features.landmarks is None else LandmarkRows
+        ridge = IterativeRidge(features, stored, self.fit_intercept, self.tol, fitted["seed_"])
         alpha: Any = "loo" if isinstance(self.alpha, str) else float(self.alpha)
-        solution, left_out = sparse_solution(
-            fitted["_features"],
-            rows,
-            alpha,
-            checked_alphas(self.alphas),
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            seed=fitted["seed_"],
-        )
+        start = None if per_root is None else per_root * math.sqrt(rows.count)
+        solution, left_out = ridge.solve(rows, alpha, checked_alphas(self.alphas), start)
         solved = self._from_left_out(left_out) if self._leaves_out else {}
-        return {**solved, "_solution": solution, "_kernel_sum": None}
+        at_landmarks = sum_at_landmarks(features, solution.coef)
+        return {**solved, "_solution": solution, "_kernel_sum": at_landmarks}
 
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Choose and fit the map on the first block, and add the statistics of every block."""
@@ -357,6 +369,7 @@ class SketchedRidge(RidgeSettings):
                 budget,
                 fit_intercept=self.fit_intercept,
                 more_to_come=more_to_come,
+                iterates=self._iterates,
                 seed=seed,
                 n_jobs=self.n_jobs,
             )

@@ -19,6 +19,7 @@ from powersketch.kernel_ridge.features import (
     has_sketch,
     map_of_kernel,
 )
+from powersketch.kernel_ridge.iterative import STORED_BYTES
 from powersketch.kernel_ridge.path import ridge_solution
 from powersketch.kernel_ridge.search import Model
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
@@ -64,7 +65,10 @@ _EXACT_BYTES = 4 << 30
 _EXACT_MATRICES = 4
 # The work of sums, rows times squared features, that is taken without a budget; and most features.
 _SUM_PRODUCTS = 1e12
-_MOST_FEATURES = 4096
+MOST_SUMMED_FEATURES = 4096
+# Landmarks that are solved for by iterations, where rows are so many that sums allow few.
+_ROWS_TO_ITERATE = 40_000
+_MOST_ITERATED = 12_288
 _TITLES = {
     "exact": "exact kernel",
     "columns": "linear model on the columns",
@@ -176,6 +180,7 @@ def chosen_features(
     *,
     fit_intercept: bool,
     more_to_come: bool,
+    iterates: bool,
     seed: int,
     n_jobs: int | None,
 ) -> tuple[Any, Choice]:
@@ -195,7 +200,21 @@ def chosen_features(
     feature_map, choice = chosen_map(
         rows, model.kernel, alpha, budget, fit_intercept=fit_intercept, seed=seed, n_jobs=n_jobs
     )
+    size = most_iterated_landmarks(rows.count)
+    unlimited = budget.n_components is None and budget.seconds is None and budget.bytes is None
+    if iterates and whole and unlimited and choice.name in LANDMARKS and size > choice.n_components:
+        # Scores of leverage are of no use for so many.
+        feature_map = map_of_kernel("uniform", model.kernel, size, seed=seed, n_jobs=n_jobs)
+        reason = f"{choice.reason}; solved for by iterations, which take more of them than sums do"
+        choice = replace(choice, name="uniform", n_components=size, reason=reason)
     return feature_map, replace(choice, model=model.reasons)
+
+
+def most_iterated_landmarks(rows: int) -> int:
+    """Return how many landmarks iterations take whose kernel values are stored."""
+    if rows < _ROWS_TO_ITERATE:
+        return 0
+    return min(_MOST_ITERATED, STORED_BYTES // (4 * rows), rows // 4)
 
 
 def exact_fits(rows: int, columns: int, budget: Budget) -> bool:
@@ -386,7 +405,7 @@ def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str
         _warn_if_cut(budget, rows.count)
         return rows.count, "landmarks can be no more than the rows"
     if budget.seconds is None and budget.bytes is None:
-        size = min(math.isqrt(int(_SUM_PRODUCTS / rows.count)), _MOST_FEATURES, rows.count)
+        size = min(math.isqrt(int(_SUM_PRODUCTS / rows.count)), MOST_SUMMED_FEATURES, rows.count)
         return size, "as many features as their sums take about half a minute for"
     sizes = _sizes(rows.count)
     allowed = [size for size in sizes if _fits(best, rows.count, size, budget)]

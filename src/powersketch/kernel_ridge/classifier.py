@@ -79,6 +79,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     """
 
     _uses_left_out: ClassVar[bool] = True
+    _iterates: ClassVar[bool] = True
 
     def __init__(
         self,
