@@ -563,6 +563,12 @@ class SketchedRidge(RidgeSettings):
         """Whether a block is added to earlier ones; refused where those are lost."""
         if vars(self).get("_statistics_kept") is False and "statistics_" not in vars(self):
             raise AttributeError(self._missing_statistics("partial_fit"))
+        fitted = vars(self)
+        if fitted.get("_features") and not {"statistics_", "row_sketch_"} & fitted.keys():
+            raise InputError(
+                "partial_fit cannot go on with a fit that was solved by iterations, which keep no "
+                "sums: use fit with all rows, or begin with partial_fit on a clone."
+            )
         exact = self._kind == "auto" and "_fit_targets" in vars(self)
         return exact or "statistics_" in vars(self)
 
