@@ -132,6 +132,10 @@ class MetricSubject(Subject):
             y = np.tile(y, times)
         return estimator.fit(X, y)
 
+    def apply(self, fitted: Any, X: Any) -> Array:
+        values = fitted.transform(X)
+        return values.toarray() if sp.issparse(values) else values
+
 
 @dataclass(frozen=True)
 class SolverSubject(Subject):

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics import log_loss
 
-from powersketch import GaussianSketch
+from powersketch import GaussianSketch, SketchedKernelRidgeClassifier
 from tests.kernel_ridge.ridge_data import classifier, digits, weights
 
 SKETCH = GaussianSketch("scale", n_components=60)
@@ -140,3 +142,110 @@ class TestClassWeight:
         weighted = classifier(**options).fit(X, y, w)
         fewer = classifier(**options).fit(X[50:], y[50:])
         np.testing.assert_allclose(weighted.decision_function(X), fewer.decision_function(X))
+
+
+def overlapping(rows: int, classes: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Return rows, labels drawn from known probabilities, and these."""
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(-1.0, 1.0, (rows, 2))
+    slopes = 2.0 * np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]])[:classes]
+    shares = softmax(X @ slopes.T, axis=1)
+    labels = (shares.cumsum(axis=1) < generator.uniform(size=(rows, 1))).sum(axis=1)
+    return X, labels, shares
+
+
+class TestProbabilities:
+    @pytest.mark.parametrize("classes", [2, 3])
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {},
+            {"kernel": "gaussian", "features": "sketch", "n_components": 60, "alpha": 1.0},
+            {"kernel": "gaussian", "features": "landmarks", "n_components": 60, "alpha": "gcv"},
+            {"kernel": "gaussian", "features": "exact"},
+        ],
+    )
+    def test_sum_to_one_and_agree_with_labels(
+        self, classes: int, parameters: dict[str, Any]
+    ) -> None:
+        X, labels, _ = overlapping(400, classes)
+        names = np.array(["a", "b", "c"])[labels]
+        model = SketchedKernelRidgeClassifier(random_state=0, **parameters).fit(X, names)
+        likely = model.predict_proba(X)
+        assert likely.shape == (400, classes)
+        assert (likely >= 0.0).all()
+        np.testing.assert_allclose(likely.sum(axis=1), 1.0, rtol=1e-12)
+        np.testing.assert_array_equal(model.classes_[likely.argmax(axis=1)], model.predict(X))
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_are_better_than_a_softmax_of_predictions(self, classes: int) -> None:
+        """And near the best possible: the entropy of the labels, which nobody can beat."""
+        X, labels, _ = overlapping(600, classes)
+        new, wanted, shares = overlapping(4000, classes, seed=1)
+        model = SketchedKernelRidgeClassifier(random_state=0).fit(X, labels)
+        scores = model.decision_function(new)
+        scores = np.column_stack((-scores, scores)) if classes == 2 else scores
+        found = log_loss(wanted, model.predict_proba(new))
+        best = log_loss(wanted, shares)
+        assert found < log_loss(wanted, softmax(scores, axis=1))
+        assert found < best + 0.03
+
+    def test_are_sharp_where_classes_are_apart(self) -> None:
+        X, y = digits(1000)
+        model = SketchedKernelRidgeClassifier("gaussian", random_state=0).fit(X[:700], y[:700])
+        likely = model.predict_proba(X[700:])
+        assert log_loss(y[700:], likely) < 0.35
+        assert np.median(likely.max(axis=1)) > 0.9
+
+    def test_follow_the_frequencies(self) -> None:
+        """Of rows with a predicted probability of about p, the share p is of that class."""
+        X, labels, _ = overlapping(800, 2)
+        new, wanted, _ = overlapping(8000, 2, seed=1)
+        model = SketchedKernelRidgeClassifier(random_state=0).fit(X, labels)
+        likely = model.predict_proba(new)[:, 1]
+        for low, high in ((0.0, 0.3), (0.3, 0.7), (0.7, 1.0)):
+            inside = (likely >= low) & (likely < high)
+            assert wanted[inside].mean() == pytest.approx(likely[inside].mean(), abs=0.06)
+
+    def test_of_float32_rows_are_float32(self) -> None:
+        X, labels, _ = overlapping(200)
+        model = classifier(n_components=60, random_state=0).fit(X, labels)
+        single = model.predict_proba(X.astype(np.float32))
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, model.predict_proba(X), atol=1e-3)
+
+    def test_follow_further_blocks(self) -> None:
+        X, labels, _ = overlapping(600)
+        streamed = classifier(n_components=60, random_state=0)
+        streamed.partial_fit(X[:300], labels[:300], classes=range(3))
+        before = streamed.predict_proba(X)
+        streamed.partial_fit(X[300:], labels[300:])
+        assert not np.allclose(streamed.predict_proba(X), before)
+
+    def test_need_rows_left_out(self) -> None:
+        X, labels, _ = overlapping(200)
+        model = classifier(features="exact", alpha="loo").fit(X, labels)
+        model.predict_proba(X)
+        model.set_params(alpha=1.0).fit(X, labels)  # nothing of the last fit is left
+        with pytest.raises(ValueError, match=r"probabilities need .*alpha=1.0 has not: use alpha="):
+            model.predict_proba(X)
+
+    def test_of_weighted_classes_are_theirs(self) -> None:
+        X, labels, _ = overlapping(600, 2)
+        plain = SketchedKernelRidgeClassifier("gaussian", random_state=0).fit(X, labels)
+        heavy = SketchedKernelRidgeClassifier(
+            "gaussian", class_weight={0: 1.0, 1: 5.0}, random_state=0
+        ).fit(X, labels)
+        assert heavy.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1
+
+
+class TestGoingOn:
+    def test_partial_fit_knows_the_classes_of_a_fit_with_the_exact_kernel(self) -> None:
+        X, y = digits(300)
+        model = SketchedKernelRidgeClassifier("gaussian", random_state=0).fit(X[:200], y[:200])
+        assert model.choice_.name == "exact"
+        model.partial_fit(X[200:], y[200:])
+        assert model.statistics_.count == 300
+        assert model.score(X, y) > 0.9
+        with pytest.raises(ValueError, match="differ from those of the first call"):
+            model.partial_fit(X, y, classes=range(11))

@@ -151,7 +151,7 @@ class TestInputFormats:
         )
 
     def test_inputs_are_left_as_they_are(self) -> None:
-        X, y = diabetes(100)
+        X, y = waves(100)
         w = weights(100)
         w[:10] = 0.0
         copies = X.copy(), y.copy(), w.copy()

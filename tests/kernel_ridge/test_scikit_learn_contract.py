@@ -61,7 +61,8 @@ def test_every_parameter_is_documented_and_nothing_else(estimator: Any) -> None:
 @each_estimator
 def test_a_clone_and_a_pickle_are_the_same(estimator: Any) -> None:
     X, y = digits(200)
-    model = estimator(features=GaussianSketch("scale", n_components=30), random_state=0).fit(X, y)
+    sketch = GaussianSketch("scale", n_components=30)
+    model = estimator(features=sketch, alpha=1.0, random_state=0).fit(X, y)
     again = clone(model).fit(X, y)
     loaded = pickle.loads(pickle.dumps(model))
     for other in (again, loaded):

@@ -217,7 +217,8 @@ class SketchedRidge(RidgeSettings):
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
         attributes |= self._fitting(rows, attributes)(rows, attributes)
-        if self._kind == "given" or self._given_kernel() is not None:
+        given_kernel = self._kind == "given" or self._given_kernel() is not None
+        if given_kernel and self._chooses_by_leaving_out:
             streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
             warn_if_a_line_is_better(rows, attributes["_solution"], streams)
         validate_data(self, given, skip_check_array=True)
@@ -452,8 +453,12 @@ class SketchedRidge(RidgeSettings):
         return {"_left_out": left_out}
 
     @property
+    def _chooses_by_leaving_out(self) -> bool:
+        return isinstance(self.alpha, str) and self.alpha == "loo"
+
+    @property
     def _leaves_out(self) -> bool:
-        return self._uses_left_out or (isinstance(self.alpha, str) and self.alpha == "loo")
+        return self._uses_left_out or self._chooses_by_leaving_out
 
     def _fit_batches(self, batches: Iterable[Any], target: Any, options: dict[str, Any]) -> Self:
         """Choose on the first batches, which are fitted at once if there are no more."""
@@ -558,6 +563,12 @@ class SketchedRidge(RidgeSettings):
         """Whether a block is added to earlier ones; refused where those are lost."""
         if vars(self).get("_statistics_kept") is False and "statistics_" not in vars(self):
             raise AttributeError(self._missing_statistics("partial_fit"))
+        fitted = vars(self)
+        if fitted.get("_features") and not {"statistics_", "row_sketch_"} & fitted.keys():
+            raise InputError(
+                "partial_fit cannot go on with a fit that was solved by iterations, which keep no "
+                "sums: use fit with all rows, or begin with partial_fit on a clone."
+            )
         exact = self._kind == "auto" and "_fit_targets" in vars(self)
         return exact or "statistics_" in vars(self)
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -301,6 +301,8 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
                 DataConversionWarning,
             )
         check_consistent_length(rows, labels)
+        if labels.dtype.kind == "f":
+            assert_all_finite(labels, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(labels)
         return rows, labels
 

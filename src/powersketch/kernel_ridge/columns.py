@@ -26,6 +26,8 @@ _FEWEST_KINDS, _MOST_KINDS = 3, 32
 _MOST_INDICATORS = 512
 _BLOCK_ENTRIES = 1 << 21
 _SAMPLE = 400
+# Columns that vary less are constant; inverses and squares of less are out of range.
+_LEAST_SPREAD = {"float32": 1e-35, "float64": 1e-150}
 
 SCALINGS = ("scaled", "as-is", "indicators")
 """Columns of equal spread; as they are; and those of few whole numbers as a column for each."""
@@ -189,14 +191,16 @@ class Summary:
         `clip` is "auto" for limits where the values of a column end, apart from errors far beyond;
         a number for that many standard deviations from the median; None for no limits.
         """
-        centre = np.median(X, axis=0).astype(np.float64)
         lower, upper, spread = (np.empty(X.shape[1]) for _ in range(3))
-        for column in range(X.shape[1]):
-            entries = X[:, column].astype(np.float64) - centre[column]
-            low, high = _limits(entries, clip)
-            with np.errstate(over="ignore"):
-                spread[column] = np.clip(entries, low, high).std()
-            lower[column], upper[column] = centre[column] + low, centre[column] + high
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = np.median(X, axis=0).astype(np.float64)
+            for column in range(X.shape[1]):
+                entries = X[:, column].astype(np.float64) - centre[column]
+                low, high = _limits(entries, clip)
+                spread[column] = _spread(np.clip(entries, low, high))
+                lower[column], upper[column] = centre[column] + low, centre[column] + high
+        _check_spread(spread, X.dtype)
+        spread[spread < _LEAST_SPREAD[X.dtype.name]] = 0.0
         if clip is not None and clip != "auto":
             lower, upper = centre - clip * spread, centre + clip * spread
         return cls(centre, lower, upper, spread, clip)
@@ -227,6 +231,24 @@ def prepared_columns(X: Rows, summary: Summary | None, scaling: str, clip: Any) 
     )
 
 
+def _spread(entries: Vector) -> float:
+    """Return the standard deviation; squares of the largest entries are in range."""
+    size = float(np.abs(entries).max(initial=0.0))
+    return size * float(np.std(entries / size)) if size else 0.0
+
+
+def _check_spread(spread: Vector, dtype: np.dtype[Any]) -> None:
+    """Refuse rows whose deviations or their squares and inverses are out of range."""
+    least = _LEAST_SPREAD[dtype.name]
+    largest = float(np.nan_to_num(spread, nan=np.inf).max(initial=0.0))
+    if largest == 0.0 or least <= largest <= 1.0 / least:
+        return
+    raise InputError(
+        f"the columns of X vary by {largest:.3g}; allowed are standard deviations from {least:g} "
+        f"to {1.0 / least:g}, as others are out of the range of {dtype}: multiply X by a constant."
+    )
+
+
 def summary_of(X: Rows, clip: Any) -> Summary | None:
     """Return the summary of dense rows."""
     return None if is_sparse(X) else Summary.of(X, clip)
@@ -243,7 +265,10 @@ def given_columns(X: Rows, scaling: str | None, clip: Any) -> Columns | None:
         limits = prepared_columns(X, summary_of(X, clip), "as-is", clip)
         assert limits is not None
         return replace(limits, centre=None, factors=np.ones(X.shape[1]))
-    columns = prepared_columns(X, summary_of(X, clip), str(scaling), clip)
+    summary = summary_of(X, clip)
+    columns = prepared_columns(X, summary, str(scaling), clip)
+    if columns is None and summary is not None:
+        columns = prepared_columns(X, summary, "scaled", clip)
     return plain_columns(X) if columns is None else columns
 
 

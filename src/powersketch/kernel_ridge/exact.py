@@ -30,6 +30,7 @@ _RATIO = 10.0**0.5
 _SMALLEST_ALPHA = 1e-12
 _SMALLEST_SLACK = 1e-12
 _STANDARD_ERRORS = 0.5
+_EQUAL_SCORES = 1e-6  # relative differences that are rounding errors, or nearly so
 # Scores are means over at most this many rows, each of which takes as long as a few products.
 _LEFT_OUT_ROWS = 1024
 _SMALLEST_FREEDOM = 1e-10  # per row
@@ -106,11 +107,13 @@ def _best(
 ) -> tuple[RidgeSolution, LeftOut]:
     tried.sort(key=lambda one: one.alpha)
     least = min(tried, key=lambda one: one.score)
-    # A larger penalty is safer with rows unlike these, where the difference may be chance.
+    # A larger penalty is safer with rows unlike these, where the difference may be chance, and its
+    # coefficients cancel less.
+    equal = _EQUAL_SCORES * least.score
     best = [
         one
         for one in tried[tried.index(least) :]
-        if one.score - least.score <= _STANDARD_ERRORS * _standard_error(least, one)
+        if one.score - least.score <= max(_STANDARD_ERRORS * _standard_error(least, one), equal)
     ][-1]
     shape = rows.targets.shape
     solution = RidgeSolution(

@@ -33,6 +33,7 @@ _DECADES = 10
 _LEAST_SHARE = 10.0**-_DECADES  # of the trace of the Gram matrix, for the smallest alpha
 # Leverages come with rounding errors; one minus a leverage is not taken for less than this.
 _SMALLEST_SLACK = 1e-12
+_EQUAL_SCORES = 1e-12  # relative differences that are rounding errors
 _COLUMNS_AT_A_TIME = 1024
 # In products of m × m matrices, m the number of features, an eigendecomposition takes about this
 # long; as does a Cholesky factorisation, of which every alpha needs one.
@@ -129,7 +130,9 @@ def ridge_solution(
         chosen = largest_within_error(alphas, scores, statistics.count)
     else:
         scores = path.left_out_errors(alphas, left_out)
-        chosen = float(alphas[np.argmin(scores)])
+        # Of equal scores that of the largest: where features say nothing, all are equal.
+        best = np.flatnonzero(scores <= (1.0 + _EQUAL_SCORES) * scores.min())[-1]
+        chosen = float(alphas[best])
     return path.solve(chosen, alphas=alphas, scores=scores)
 
 

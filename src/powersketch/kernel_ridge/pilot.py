@@ -32,6 +32,7 @@ _ALPHAS = 25
 GAMMAS = (1 / 16, 1 / 4, 1.0, 4.0)
 """Gammas to try first, in units of one over the median squared distance of two rows."""
 
+_ROUNDING = 1e-14  # of constant targets about their mean
 _JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)
 
 
@@ -205,7 +206,8 @@ class Pilot:
         """The mean variance of the targets; one if they are constant."""
         targets = self.rows.targets.reshape(self.rows.count, -1)
         mean = self.weights @ targets
-        return float(np.mean(self.weights @ (targets - mean) ** 2)) or 1.0
+        variance = float(np.mean(self.weights @ (targets - mean) ** 2))
+        return variance if variance > (_ROUNDING * float(np.abs(targets).max())) ** 2 else 1.0
 
 
 def standard_error(left: Vector, right: Vector) -> float:

@@ -294,6 +294,8 @@ class Search:
                 view = self.pilot.view(columns)
                 self._views.append(view)
                 self._try(view, [Linear(), *map(Gaussian, GAMMAS)])
+        if not self._views:
+            self.try_columns("as-is" if summary is None else "scaled")
 
     def try_kernels(self) -> None:
         """Try other kernels on the columns that were best."""

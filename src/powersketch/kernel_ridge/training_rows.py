@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -313,7 +314,8 @@ def gathered(
         batch = next(every, None)
         if batch is None:
             break
-        first.append(batch)
+        # A copy: readers that fill one array again and again have only the last batch in it.
+        first.append(deepcopy(batch))
     if not first:
         raise InputError("there are no batches; at least 1 is necessary: give pairs (X, y).")
     following = next(every, None)
