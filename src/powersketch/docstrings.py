@@ -173,7 +173,8 @@ time_budget : float or None, default=None
     Seconds that a fit with ``features="auto"`` may take beside its pilots. Budgets limit the size:
     they are refused beside `n_components`, and for other features.
 memory_budget : float or None, default=None
-    Bytes that a fit with ``features="auto"`` may hold at a time beside the rows: the Gram matrix,
+    Bytes that a fit with ``features="auto"`` may hold at a time beside the rows, once the model is
+    chosen (the pilots of ``kernel="auto"`` take up to 400 MB): the Gram matrix,
     its factors, landmarks, and features of blocks of rows, which get shorter where memory is
     scarce. With "exact" and "row-sketch", bytes of the kernel matrix, which is computed anew for
     every product where it takes more.

@@ -236,6 +236,11 @@ class SketchedRidge(RidgeSettings):
 
     def _fit_iteratively(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
         """Fit features that are too many for a Gram matrix."""
+        if self.alpha == "gcv":
+            raise InputError(
+                "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
+                "alpha='loo', or a number."
+            )
         features, per_root = fitted["_features"], fitted["_alpha_per_root"]
         stored = SparseRows if features.landmarks is None else LandmarkRows
         ridge = IterativeRidge(features, stored, self.fit_intercept, self.tol, fitted["seed_"])

@@ -41,7 +41,8 @@ _MOST_HELD_OUT = 4096
 _SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha and the first
 _TOLERANCE_OF_TRIES = 3e-3
 _LEAST_RESIDUAL = 1e-3  # of what is stored in float32; errors of predictions are far below others
-_MOST_STEPS = 300
+_MOST_STEPS = 2000
+_LEAST_WEIGHT = 1e-300
 _RATIOS = (10.0**0.5,)
 _TRANSPOSED_ROWS = 4096  # at a time, in products with the transpose
 
@@ -244,7 +245,7 @@ class IterativeRidge:
 
         What these rows are predicted to be without them is returned as well.
         """
-        count = min(max(rows.count // _HELD_OUT, 1), _MOST_HELD_OUT)
+        count = min(max(rows.count // _HELD_OUT, 1), _MOST_HELD_OUT, rows.count - 1)
         streams = RandomStreams(self.seed, "kernel-ridge/held-out")
         held = np.sort(streams.sample("rows", rows.count, count))
         weights = np.ones(rows.count) if rows.weights is None else rows.weights
@@ -258,7 +259,7 @@ class IterativeRidge:
             coef, intercept = self._solved(stored, targets, value, _TOLERANCE_OF_TRIES, first)
             predictions = stored.product(coef)[held] + intercept
             squares = np.mean((targets[held] - predictions) ** 2, axis=1)
-            error = float(weights[held] @ squares / weights[held].sum())
+            error = float(weights[held] @ squares / max(weights[held].sum(), _LEAST_WEIGHT))
             tried[value] = error, coef, predictions
             return error
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import Float64, Rows, Vector
 from powersketch.docstrings import documented
-from powersketch.exceptions import InputError
+from powersketch.exceptions import warn_user
 from powersketch.kernel_ridge.columns import (
     SCALINGS,
     Columns,
@@ -200,7 +200,11 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         start = least_error(pilot.trials(pilot.view(columns), map(Gaussian, GAMMAS)))
         learned = learned_metric(pilot, start, [start], [self.metric], streams, always=True)
         if learned.form is None or learned.trial.columns is None:
-            raise InputError(f"{learned.reason} Necessary are at least {_FEWEST_ROWS}.")
+            warn_user(
+                f"{learned.reason} All columns count alike: give at least {_FEWEST_ROWS} rows."
+            )
+            width = columns.transform(rows.X[:1]).shape[1]
+            return replace(columns, metric=np.ones(width))
         return learned.trial.columns
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
