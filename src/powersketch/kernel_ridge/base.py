@@ -243,7 +243,9 @@ class SketchedRidge(RidgeSettings):
             )
         features, per_root = fitted["_features"], fitted["_alpha_per_root"]
         stored = SparseRows if features.landmarks is None else LandmarkRows
-        ridge = IterativeRidge(features, stored, self.fit_intercept, self.tol, fitted["seed_"])
+        ridge = IterativeRidge(
+            features, stored, self.fit_intercept, self.tol, fitted["seed_"], self._iterates
+        )
         alpha: Any = "loo" if isinstance(self.alpha, str) else float(self.alpha)
         start = None if per_root is None else per_root * math.sqrt(rows.count)
         solution, left_out = ridge.solve(rows, alpha, checked_alphas(self.alphas), start)
@@ -358,7 +360,8 @@ class SketchedRidge(RidgeSettings):
         if feature_map is not None:
             with held_back(FarRowWarning):
                 attributes["feature_map_"] = fitted_map(feature_map, rows)
-        weight = 1.0 if feature_map is None else model.linear
+        in_kernel = isinstance(getattr(feature_map, "kernel", None), WithLinear)
+        weight = 1.0 if feature_map is None else 0.0 if in_kernel else model.linear
         return {**attributes, "_features": Features(attributes.get("feature_map_"), weight)}
 
     def _map_of_model(

@@ -197,16 +197,16 @@ def chosen_features(
         if exact:
             reason = f"{rows.count} rows are few enough for it"
             return "exact", Choice("exact", 0, (), reason, model.reasons)
+    size = most_iterated_landmarks(rows.count)
+    unlimited = budget == Budget()
+    if iterates and whole and unlimited and size > MOST_SUMMED_FEATURES:
+        # Columns beside landmarks would slow down iterations: a linear part is one of the kernel.
+        feature_map = map_of_kernel("uniform", model.whole_kernel, size, seed=seed, n_jobs=n_jobs)
+        reason = "solved for by iterations, which take more of them than sums do"
+        return feature_map, Choice("uniform", size, (), reason, model.reasons)
     feature_map, choice = chosen_map(
         rows, model.kernel, alpha, budget, fit_intercept=fit_intercept, seed=seed, n_jobs=n_jobs
     )
-    size = most_iterated_landmarks(rows.count)
-    unlimited = budget.n_components is None and budget.seconds is None and budget.bytes is None
-    if iterates and whole and unlimited and choice.name in LANDMARKS and size > choice.n_components:
-        # Scores of leverage are of no use for so many.
-        feature_map = map_of_kernel("uniform", model.kernel, size, seed=seed, n_jobs=n_jobs)
-        reason = f"{choice.reason}; solved for by iterations, which take more of them than sums do"
-        choice = replace(choice, name="uniform", n_components=size, reason=reason)
     return feature_map, replace(choice, model=model.reasons)
 
 

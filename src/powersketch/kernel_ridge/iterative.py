@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
+from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
 from powersketch.kernel_ridge.features import Features, feature_blocks, row_parts
 from powersketch.kernel_ridge.path import LeftOut, descend
@@ -37,13 +38,16 @@ STORED_BYTES = 4 << 30
 
 # One row in ten is held out where alpha is chosen: rows cannot be left out one at a time.
 _HELD_OUT = 10
-_MOST_HELD_OUT = 4096
+_MOST_HELD_OUT = 8192
 _SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha and the first
 _TOLERANCE_OF_TRIES = 3e-3
-_LEAST_RESIDUAL = 1e-3  # of what is stored in float32; errors of predictions are far below others
+# Of what is stored in float32: the residual to aim at, and one that is good enough where the
+# precision does not allow that.
+_LEAST_RESIDUAL, _GOOD_RESIDUAL = 1e-4, 1e-2
 _MOST_STEPS = 2000
 _LEAST_WEIGHT = 1e-300
 _RATIOS = (10.0**0.5,)
+_FURTHER = 0.1
 _TRANSPOSED_ROWS = 4096  # at a time, in products with the transpose
 
 
@@ -178,31 +182,42 @@ class LandmarkRows(StoredRows):
     def inverse(self, alpha: float) -> Callable[[Float64], Float64]:
         """Return the inverse of n / m LᵀL + alpha I, and of the diagonal of the columns' part."""
         size = len(self.factor)
-        scale = float(self.weights.sum()) / size
-        matrix = scale * self._squared_factor
-        matrix[np.diag_indices_from(matrix)] += alpha
+        matrix = self._shifted(alpha, np.float32)
         if not cholesky_in_place(matrix):
-            raise np.linalg.LinAlgError(f"alpha={alpha} is too small.")
+            matrix = self._shifted(alpha, np.float64)
+            if not cholesky_in_place(matrix):
+                raise InputError(
+                    f"alpha={alpha:.3g} is too small for {size} landmarks, some of which are equal "
+                    "to working precision: give a larger alpha, or fewer landmarks."
+                )
         squares = np.einsum("ij,ij->j", self._values[:, size:], self._values[:, size:])
         beside = (squares.astype(np.float64) + alpha)[:, np.newaxis]
 
         def apply(V: Float64) -> Float64:
-            of_map = linalg.cho_solve((matrix.T, False), V[:size], check_finite=False)
+            right = V[:size].astype(matrix.dtype)
+            of_map = linalg.cho_solve((matrix.T, False), right, check_finite=False)
             return np.concatenate((of_map, V[size:] / beside))
 
         return apply
 
-    @cached_property
-    def _squared_factor(self) -> Float64:
-        """LᵀL, both triangles."""
+    def _shifted(self, alpha: float, dtype: Any) -> Real:
+        """Return n / m LᵀL + alpha I, row by row in memory."""
+        scale = float(self.weights.sum()) / len(self.factor)
+        matrix: Real = (self._squared_factor * scale).astype(dtype)
+        matrix[np.diag_indices_from(matrix)] += alpha
+        return matrix
 
-        def product() -> Float64:
-            upper, _ = linalg.lapack.dlauum(self.factor.T, lower=0)
+    @cached_property
+    def _squared_factor(self) -> Real:
+        """LᵀL, on and below the diagonal: accurate enough for a preconditioner in float32."""
+
+        def product() -> Real:
+            upper, _ = linalg.lapack.slauum(self.factor.T.astype(np.float32), lower=0)
             return np.asarray(upper)
 
-        squared = interruptible(product)
-        # Of U Uᵀ for U = Lᵀ, the routine writes the upper triangle only.
-        return np.ascontiguousarray(np.triu(squared) + np.triu(squared, 1).T)
+        # Of U Uᵀ for U = Lᵀ, the routine writes the upper triangle, which is the lower one of
+        # the transpose.
+        return np.ascontiguousarray(interruptible(product).T)
 
     def _solved(self, V: Float64, *, trans: int) -> Float64:
         size = len(self.factor)
@@ -228,6 +243,15 @@ class _NormalMatrix(SymmetricOperator):
         return self._rows.normal_product(V) + self._alpha * V
 
 
+class _Tried(NamedTuple):
+    """What an alpha got at the rows held out: squared error, share of wrong classes."""
+
+    error: float
+    wrong: float
+    coef: Float64
+    predictions: Float64
+
+
 @dataclass(frozen=True, eq=False)
 class IterativeRidge:
     """Ridge regression on features by iterations; `stored` makes the rows to iterate on."""
@@ -237,6 +261,7 @@ class IterativeRidge:
     fit_intercept: bool
     tol: float
     seed: int
+    classifies: bool = False
 
     def solve(
         self, rows: TrainingRows, alpha: float | str, alphas: Vector | None, start: float | None
@@ -252,15 +277,16 @@ class IterativeRidge:
         stored, targets = self.stored(self.features, rows), rows.targets.reshape(rows.count, -1)
         # Rows without weight are not there: kernel values need not be computed again without them.
         stored.weigh(_without(weights, held), fit_intercept=self.fit_intercept)
-        tried: dict[float, tuple[float, Float64, Float64]] = {}
+        tried: dict[float, _Tried] = {}
 
         def score(value: float) -> float:
-            first = min(tried.values(), key=lambda one: one[0])[1] if tried else None
+            first = min(tried.values(), key=lambda one: one.error).coef if tried else None
             coef, intercept = self._solved(stored, targets, value, _TOLERANCE_OF_TRIES, first)
             predictions = stored.product(coef)[held] + intercept
             squares = np.mean((targets[held] - predictions) ** 2, axis=1)
             error = float(weights[held] @ squares / max(weights[held].sum(), _LEAST_WEIGHT))
-            tried[value] = error, coef, predictions
+            wrong = _wrong_share(predictions, targets[held])
+            tried[value] = _Tried(error, wrong, coef, predictions)
             return error
 
         if not isinstance(alpha, str):
@@ -272,14 +298,23 @@ class IterativeRidge:
             trace = stored.trace() or 1.0
             least = _SMALLEST_SHARE * trace
             descend(score, max(start or _USUAL_SHARE * trace, least), least, _RATIOS)
-        best = min(tried, key=lambda value: tried[value][0])
-        left_out = LeftOut(tried[best][2], targets[held], np.ones(count), weights[held])
+        best = min(tried, key=lambda value: tried[value].error)
+        if self.classifies and isinstance(alpha, str):
+            if alphas is None and min(tried) == best:
+                score(best * _FURTHER)
+            # Classes may be told apart best where squared errors begin to rise again.
+            best = min(tried, key=lambda value: (tried[value].wrong, tried[value].error))
+        predictions = tried[best].predictions
+        left_out = LeftOut(predictions, targets[held], np.ones(count), weights[held])
         stored.weigh(weights, fit_intercept=self.fit_intercept)
-        coef, intercept = self._solved(stored, targets, best, self.tol, tried[best][1])
+        coef, intercept = self._solved(stored, targets, best, self.tol, tried[best].coef)
         shape, values = rows.targets.shape[1:], sorted(tried)
         path: dict[str, Any] = {}
         if isinstance(alpha, str):
-            path = {"alphas": np.array(values), "scores": np.array([tried[v][0] for v in values])}
+            path = {
+                "alphas": np.array(values),
+                "scores": np.array([tried[v].error for v in values]),
+            }
         solution = RidgeSolution(
             np.ascontiguousarray(coef.T.reshape((*shape, -1))),
             intercept.reshape(shape),
@@ -309,8 +344,16 @@ class IterativeRidge:
             max_iterations=_MOST_STEPS,
             x0=first,
         )
-        warn_if_not_converged(result)
+        if result.residual > _GOOD_RESIDUAL or stored.least_residual < _LEAST_RESIDUAL:
+            warn_if_not_converged(result)
         return result.x, np.asarray(mean - stored.mean @ result.x)
+
+
+def _wrong_share(predictions: Float64, targets: Float64) -> float:
+    """Return how many rows have another class than the largest prediction, as a share."""
+    if targets.shape[1] == 1:
+        return float(np.mean((predictions > 0.0) != (targets > 0.0)))
+    return float(np.mean(predictions.argmax(axis=1) != targets.argmax(axis=1)))
 
 
 def _without(weights: Vector, rows: Any) -> Vector:
