@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.utils.estimator_checks import check_estimator
 
 from powersketch import LearnedMetric, SketchedKernelRidge, SketchedKernelRidgeClassifier
-from powersketch.exceptions import InputError
 from powersketch.kernel_ridge import metric
 from powersketch.kernel_ridge.metric import root_of_metric
 from tests.kernel_ridge.ridge_data import Float64, ridge
@@ -150,9 +151,18 @@ class TestLearnedMetric:
         learned = LearnedMetric("diagonal", random_state=0).fit(X, labels)
         assert learned.feature_importances_[:2].sum() > 0.8
 
-    def test_needs_rows(self) -> None:
-        with pytest.raises(InputError, match=r"30 rows are too few .*at least 40"):
-            LearnedMetric().fit(*relevant(30))
+    def test_few_rows_leave_columns_as_they_are(self) -> None:
+        X, y = relevant(30)
+        with pytest.warns(UserWarning, match=r"30 rows are too few .*at least 40"):
+            learned = LearnedMetric().fit(X, y)
+        np.testing.assert_allclose(learned.feature_importances_, 1.0 / X.shape[1])
+
+    def test_every_check_of_scikit_learn_passes(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the checks provoke warnings of their own
+            results = check_estimator(LearnedMetric(), on_fail=None)
+        failed = {r["check_name"]: r["exception"] for r in results if r["status"] != "passed"}
+        assert failed == {}
 
     def test_same_seed_same_bits_and_pickles(self) -> None:
         X, y = relevant(200)

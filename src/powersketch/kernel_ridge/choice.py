@@ -19,7 +19,7 @@ from powersketch.kernel_ridge.features import (
     has_sketch,
     map_of_kernel,
 )
-from powersketch.kernel_ridge.iterative import STORED_BYTES
+from powersketch.kernel_ridge.iterative import JITTER_OF_STORED, STORED_BYTES
 from powersketch.kernel_ridge.path import ridge_solution
 from powersketch.kernel_ridge.search import Model
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
@@ -202,6 +202,7 @@ def chosen_features(
     if iterates and whole and unlimited and size > MOST_SUMMED_FEATURES:
         # Columns beside landmarks would slow down iterations: a linear part is one of the kernel.
         feature_map = map_of_kernel("uniform", model.whole_kernel, size, seed=seed, n_jobs=n_jobs)
+        feature_map.set_params(jitter=JITTER_OF_STORED)
         reason = "solved for by iterations, which take more of them than sums do"
         return feature_map, Choice("uniform", size, (), reason, model.reasons)
     feature_map, choice = chosen_map(

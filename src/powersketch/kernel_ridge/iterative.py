@@ -36,6 +36,9 @@ MOST_DENSE_COLUMNS = 4096
 STORED_BYTES = 4 << 30
 """Features or kernel values are stored in float32, in at most this many bytes."""
 
+JITTER_OF_STORED = 1e-5
+"""The jitter of landmarks that keeps rounding errors of values in float32 small in features."""
+
 # One row in ten is held out where alpha is chosen: rows cannot be left out one at a time.
 _HELD_OUT = 10
 _MOST_HELD_OUT = 8192
@@ -46,6 +49,8 @@ _TOLERANCE_OF_TRIES = 3e-3
 _LEAST_RESIDUAL, _GOOD_RESIDUAL = 1e-4, 1e-2
 _MOST_STEPS = 2000
 _LEAST_WEIGHT = 1e-300
+# Of the trace: with a smaller alpha, a preconditioner in float32 might be indefinite.
+_SHARE_FOR_FLOAT32 = 3e-7
 _RATIOS = (10.0**0.5,)
 _FURTHER = 0.1
 _TRANSPOSED_ROWS = 4096  # at a time, in products with the transpose
@@ -182,7 +187,8 @@ class LandmarkRows(StoredRows):
     def inverse(self, alpha: float) -> Callable[[Float64], Float64]:
         """Return the inverse of n / m LᵀL + alpha I, and of the diagonal of the columns' part."""
         size = len(self.factor)
-        matrix = self._shifted(alpha, np.float32)
+        fits_float32 = alpha > _SHARE_FOR_FLOAT32 * self.trace()
+        matrix = self._shifted(alpha, np.float32 if fits_float32 else np.float64)
         if not cholesky_in_place(matrix):
             matrix = self._shifted(alpha, np.float64)
             if not cholesky_in_place(matrix):
@@ -209,10 +215,10 @@ class LandmarkRows(StoredRows):
 
     @cached_property
     def _squared_factor(self) -> Real:
-        """LᵀL, on and below the diagonal: accurate enough for a preconditioner in float32."""
+        """LᵀL, on and below the diagonal."""
 
         def product() -> Real:
-            upper, _ = linalg.lapack.slauum(self.factor.T.astype(np.float32), lower=0)
+            upper, _ = linalg.lapack.dlauum(self.factor.T, lower=0)
             return np.asarray(upper)
 
         # Of U Uᵀ for U = Lᵀ, the routine writes the upper triangle, which is the lower one of
@@ -285,7 +291,7 @@ class IterativeRidge:
             predictions = stored.product(coef)[held] + intercept
             squares = np.mean((targets[held] - predictions) ** 2, axis=1)
             error = float(weights[held] @ squares / max(weights[held].sum(), _LEAST_WEIGHT))
-            wrong = _wrong_share(predictions, targets[held])
+            wrong = _wrong_share(predictions, targets[held]) if self.classifies else 0.0
             tried[value] = _Tried(error, wrong, coef, predictions)
             return error
 
@@ -344,7 +350,9 @@ class IterativeRidge:
             max_iterations=_MOST_STEPS,
             x0=first,
         )
-        if result.residual > _GOOD_RESIDUAL or stored.least_residual < _LEAST_RESIDUAL:
+        # Tries are judged by the rows held out.
+        precise = stored.least_residual < _LEAST_RESIDUAL
+        if tol <= self.tol and (precise or result.residual > _GOOD_RESIDUAL):
             warn_if_not_converged(result)
         return result.x, np.asarray(mean - stored.mean @ result.x)
 

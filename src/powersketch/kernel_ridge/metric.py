@@ -24,6 +24,7 @@ from powersketch.kernel_ridge.columns import (
     prepared_columns,
     summary_of,
 )
+from powersketch.kernel_ridge.copies import without_copies
 from powersketch.kernel_ridge.pilot import GAMMAS, Pilot, Trial, least_error, standard_error
 from powersketch.kernel_ridge.training_rows import (
     TrainingRows,
@@ -144,6 +145,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         seed = seed_from(self.random_state)
         rows = self._training_rows(X, y, sample_weight)
         rows, _ = without_absurd_rows(rows, lambda _: Linear())
+        rows = without_copies(rows)
         columns = self._learned_columns(rows, RandomStreams(seed, "learned-metric"))
         validate_data(self, X, skip_check_array=True)
         self.seed_, self._columns = seed, columns
