@@ -23,9 +23,6 @@ Rows: TypeAlias = Any
 LARGEST_LENGTH = 1 << 30
 """Of features and of powers between them: places in them, and their ends, are int32."""
 
-_MEDIAN_ROWS = 64
-
-
 is_sparse: Callable[[Rows], bool] = sp.issparse
 """Tells whether rows are a SciPy sparse matrix or array."""
 
@@ -52,29 +49,3 @@ def scaled_rows(X: Rows, factors: Vector, operation: np.ufunc = np.multiply) -> 
     scaled = X.copy()
     operation(X.data, np.repeat(factors, np.diff(X.indptr)), out=scaled.data)
     return scaled
-
-
-def median_row(X: Rows) -> Vector:
-    """Return the median of every column over up to 64 rows, evenly spaced.
-
-    It is a centre that no outlier among the rows can move far.
-
-    Of an even number of entries it is the lower of the two in the middle: their mean might
-    overflow. Columns of sparse rows of which most entries are not stored have the median zero.
-    """
-    count = X.shape[0]
-    sample = X[np.linspace(0, count - 1, min(count, _MEDIAN_ROWS)).astype(np.int64)]
-    medians = np.zeros(X.shape[1])
-    if is_sparse(X):
-        stored = np.bincount(sample.indices, minlength=X.shape[1])
-        columns = np.flatnonzero(2 * stored >= sample.shape[0])
-        medians[columns] = _lower_medians(sample[:, columns].toarray())
-    else:
-        medians[:] = _lower_medians(sample)
-    return medians
-
-
-def _lower_medians(rows: Real) -> Real:
-    middle = (len(rows) - 1) // 2
-    medians: Real = np.partition(rows, middle, axis=0)[middle]
-    return medians

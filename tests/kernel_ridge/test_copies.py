@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from powersketch import SketchedKernelRidge
-from powersketch.kernel_ridge import copies
-from powersketch.kernel_ridge.copies import without_copies
+from powersketch.kernel_ridge import pilot
+from powersketch.kernel_ridge.pilot import without_copies
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from tests.kernel_ridge.ridge_data import ridge, waves, weights
 
@@ -69,11 +69,11 @@ def test_whole_numbers_and_indicators_are_told_apart() -> None:
     X = generator.integers(0, 2, (2000, 30)).astype(float)
     rows = TrainingRows(X, X[:, 0], None)
     assert without_copies(rows).count == np.unique(X, axis=0).shape[0]
-    assert np.unique(copies._hashes(X)).size == np.unique(X, axis=0).shape[0]
+    assert np.unique(pilot._hashes(X)).size == np.unique(X, axis=0).shape[0]
 
 
 def test_equal_hashes_of_different_rows_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "_hashes", lambda X: np.zeros(X.shape[0], dtype=np.uint64))
+    monkeypatch.setattr(pilot, "_hashes", lambda X: np.zeros(X.shape[0], dtype=np.uint64))
     X, y = waves(30)
     rows = TrainingRows(X, y, None)
     assert without_copies(rows) is rows

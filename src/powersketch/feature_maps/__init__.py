@@ -23,6 +23,7 @@ from powersketch.kernels import Kernel
 
 __all__ = [
     "DO_NOT_COUNT",
+    "SKETCHED_KERNELS",
     "ArcCosineSketch",
     "DotProductSketch",
     "FeatureMap",
@@ -46,6 +47,9 @@ _MAPS: tuple[type[FeatureMap], ...] = (
     NeuralTangentSketch,
     DotProductSketch,
 )
+
+SKETCHED_KERNELS = tuple(sketch.kernel_class for sketch in _MAPS)
+"""The kernels that have a map of their own."""
 
 
 def map_for(

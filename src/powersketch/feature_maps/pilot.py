@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch import routines
-from powersketch.arrays import Real, Rows, Vector, divide_or_zero, median_row
+from powersketch.arrays import Real, Rows, Vector, divide_or_zero
 from powersketch.exceptions import FarRowWarning, RangeWarning, warn_user
 from powersketch.feature_maps.maps import (
     OUT_OF_RANGE,
@@ -23,6 +23,7 @@ from powersketch.feature_maps.maps import (
     RowMap,
     features_of,
 )
+from powersketch.kernels import median_row
 from powersketch.random_streams import RandomStreams
 
 Map = TypeVar("Map", bound=RowMap)

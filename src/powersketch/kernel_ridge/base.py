@@ -14,17 +14,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
-from powersketch.exceptions import FarRowWarning, InputError, held_back
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.kernel_ridge.choice import (
     MOST_SUMMED_FEATURES,
-    Budget,
-    Choice,
-    bytes_of_block,
-    chosen_features,
 )
 from powersketch.kernel_ridge.columns import Columns
-from powersketch.kernel_ridge.copies import without_copies
 from powersketch.kernel_ridge.dual import (
     DualSystem,
     KernelSum,
@@ -36,7 +31,6 @@ from powersketch.kernel_ridge.features import (
     Features,
     feature_blocks,
     feature_statistics,
-    fitted_map,
     row_parts,
 )
 from powersketch.kernel_ridge.iterative import (
@@ -53,12 +47,12 @@ from powersketch.kernel_ridge.path import (
     ridge_solution,
     warn_at_lower_end,
 )
+from powersketch.kernel_ridge.pilot import without_copies
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.search import Model, warn_if_a_line_is_better, widened
 from powersketch.kernel_ridge.settings import RidgeSettings
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
-    BLOCK_BYTES,
     Reservoir,
     TrainingRows,
     gathered,
@@ -66,8 +60,8 @@ from powersketch.kernel_ridge.training_rows import (
     warn_of_dominant_rows,
     without_absurd_rows,
 )
-from powersketch.kernels import Kernel, Linear, WithLinear
-from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.kernels import Kernel, WithLinear
+from powersketch.random_streams import RandomStreams
 from powersketch.validation import REAL_ROWS, sound_array
 
 # Batches are gathered up to this many rows before anything is chosen.
@@ -110,10 +104,8 @@ _FITTED = (
 class SketchedRidge(RidgeSettings):
     """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
 
-    # Whether rows are left out for more than the choice of alpha, and whether many landmarks are
-    # solved for by iterations, which give no standard deviations.
+    # Whether rows are left out for more than the choice of alpha.
     _uses_left_out: ClassVar[bool] = False
-    _iterates: ClassVar[bool] = False
     fit: Callable[..., Any]
     feature_map_: Any
     _features: Features | None
@@ -217,7 +209,7 @@ class SketchedRidge(RidgeSettings):
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
         attributes |= self._fitting(rows, attributes)(rows, attributes)
-        given_kernel = self._kind == "given" or self._given_kernel() is not None
+        given_kernel = self._kind == "given" or not self._chooses_kernel
         if given_kernel and self._chooses_by_leaving_out:
             streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
             warn_if_a_line_is_better(rows, attributes["_solution"], streams)
@@ -294,104 +286,6 @@ class SketchedRidge(RidgeSettings):
     @staticmethod
     def _reservoir(seed: int) -> Reservoir:
         return Reservoir(RandomStreams(seed, "kernel-ridge/left-out"))
-
-    def _fit_features(
-        self, rows: TrainingRows, *, more_to_come: bool = False
-    ) -> tuple[TrainingRows, dict[str, Any]]:
-        """Return the rows as the kernel sees them, and what was chosen and fitted, as attributes.
-
-        Features of None stand for the exact kernel, which needs all rows.
-        """
-        seed = seed_from(self.random_state)
-        attributes: dict[str, Any] = {
-            "seed_": seed,
-            "_block_bytes": BLOCK_BYTES,
-            "_map_settings": self._settings_of_map(),
-            "_columns": None,
-            "_alpha_per_root": None,
-            "_limits": None,
-        }
-        if self._kind == "given":
-            rows, feature_map = self._fit_given_map(rows, seed)
-            attributes |= {"feature_map_": feature_map, "_features": Features(feature_map)}
-            kernel = getattr(feature_map, "kernel_", None)
-        else:
-            rows, absurd = without_absurd_rows(rows, self._kernel_of_absurd_rows)
-            model = self._model(rows.without(absurd) if absurd.size else rows, seed)
-            rows, kernel = model.prepared(rows), model.whole_kernel
-            attributes["_columns"] = model.columns
-            attributes |= {"_alpha_per_root": model.alpha_per_root, "_limits": model.limits}
-            attributes |= self._fit_model(rows, model, seed, more_to_come)
-        if isinstance(kernel, Kernel):
-            attributes["kernel_"] = kernel
-        warn_of_dominant_rows(kernel, rows)
-        return rows, attributes
-
-    def _fit_given_map(self, rows: TrainingRows, seed: int) -> tuple[TrainingRows, Any]:
-        """Fit a copy of the map that was given, without absurd rows where its kernel grows."""
-
-        def kernel_of(others: TrainingRows) -> Any:
-            return getattr(fitted_map(self._copied_map(seed), others), "kernel_", None)
-
-        rows, _ = without_absurd_rows(rows, kernel_of)
-        # Rows that are far away were named before, in the numbers that the user knows.
-        with held_back(FarRowWarning):
-            return rows, fitted_map(self._copied_map(seed), rows)
-
-    def _kernel_of_absurd_rows(self, others: TrainingRows) -> Kernel:
-        """Return the kernel that tells whether absurd rows do harm; lines are always tried."""
-        kernel = self._given_kernel()
-        if kernel is None or getattr(kernel, "gamma", None) == "auto":
-            return Linear()
-        return kernel.resolve(others.repeated_by_weight())
-
-    def _fit_model(
-        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
-    ) -> dict[str, Any]:
-        """Fit the map of a model, of a kind and size that suit it, and say what was chosen."""
-        attributes: dict[str, Any] = {}
-        feature_map, choice = self._map_of_model(rows, model, seed, more_to_come)
-        if choice is not None:
-            size = choice.n_components + (rows.X.shape[1] if model.linear else 0)
-            block_bytes = bytes_of_block(self.memory_budget, size, rows.X.shape[1])
-            attributes |= {"choice_": choice, "_block_bytes": block_bytes}
-        if feature_map == "exact":
-            return {**attributes, "_features": None}
-        if feature_map is not None:
-            with held_back(FarRowWarning):
-                attributes["feature_map_"] = fitted_map(feature_map, rows)
-        in_kernel = isinstance(getattr(feature_map, "kernel", None), WithLinear)
-        weight = 1.0 if feature_map is None else 0.0 if in_kernel else model.linear
-        return {**attributes, "_features": Features(attributes.get("feature_map_"), weight)}
-
-    def _map_of_model(
-        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
-    ) -> tuple[Any, Choice | None]:
-        """Return an unfitted map, None if columns are features enough, or "exact"."""
-        if self._kind == "auto":
-            budget = Budget(self.n_components, self.time_budget, self.memory_budget)
-            return chosen_features(
-                rows,
-                model,
-                self.alpha,
-                budget,
-                fit_intercept=self.fit_intercept,
-                more_to_come=more_to_come,
-                iterates=self._iterates,
-                seed=seed,
-                n_jobs=self.n_jobs,
-            )
-        if self._kind == "exact":
-            feature_map: Any = "exact"
-            size = 0
-        elif isinstance(model.kernel, Linear) and self._kind == "sketch":
-            feature_map, size = None, int(rows.X.shape[1])
-        else:
-            feature_map = self._unfitted_map(model.kernel, rows, seed)
-            size = int(feature_map.n_components)
-        if not model.reasons:
-            return feature_map, None
-        return feature_map, Choice(self._kind, size, (), "as was asked for", model.reasons)
 
     def _fit_primal(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
         statistics, features = self._sums(rows, fitted), fitted["_features"]

@@ -24,8 +24,14 @@ from powersketch.kernel_ridge.columns import (
     prepared_columns,
     summary_of,
 )
-from powersketch.kernel_ridge.copies import without_copies
-from powersketch.kernel_ridge.pilot import GAMMAS, Pilot, Trial, least_error, standard_error
+from powersketch.kernel_ridge.pilot import (
+    GAMMAS,
+    Pilot,
+    Trial,
+    least_error,
+    standard_error,
+    without_copies,
+)
 from powersketch.kernel_ridge.training_rows import (
     TrainingRows,
     checked_targets,

@@ -1,25 +1,31 @@
-"""The parameters of the ridge estimators: their checks, and what they ask for."""
+"""The parameters of the ridge estimators: their checks, and the model and features they ask for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from powersketch.exceptions import InputError, InputTypeError
+from powersketch.exceptions import FarRowWarning, InputError, InputTypeError, held_back
 from powersketch.execution import thread_count
+from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_features
 from powersketch.kernel_ridge.columns import SCALINGS, checked_clip
-from powersketch.kernel_ridge.copies import without_copies
-from powersketch.kernel_ridge.features import has_sketch, map_of_kernel
+from powersketch.kernel_ridge.features import Features, fitted_map, has_sketch, map_of_kernel
 from powersketch.kernel_ridge.metric import FORMS
 from powersketch.kernel_ridge.path import checked_alphas
+from powersketch.kernel_ridge.pilot import without_copies
 from powersketch.kernel_ridge.search import Model, Wishes, found_model
-from powersketch.kernel_ridge.training_rows import TrainingRows
-from powersketch.kernels import Kernel, as_kernel
+from powersketch.kernel_ridge.training_rows import (
+    BLOCK_BYTES,
+    TrainingRows,
+    warn_of_dominant_rows,
+    without_absurd_rows,
+)
+from powersketch.kernels import Kernel, Linear, WithLinear, as_kernel
 from powersketch.parameters import (
     checked_alpha,
     checked_integer,
@@ -29,7 +35,7 @@ from powersketch.parameters import (
     one_of,
     refuse_unused,
 )
-from powersketch.random_streams import RandomStreams
+from powersketch.random_streams import RandomStreams, seed_from
 
 _DEFAULT_COMPONENTS = 256
 _KINDS = ("auto", "sketch", "landmarks", "exact", "row-sketch")
@@ -52,6 +58,9 @@ _PARAMETERS_OF_MAP = (
 
 class RidgeSettings(BaseEstimator):
     """The parameters that both estimators have: their checks, and the features they ask for."""
+
+    # Whether many landmarks are solved for by iterations, which give no standard deviations.
+    _iterates: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -100,6 +109,10 @@ class RidgeSettings(BaseEstimator):
     def _kind(self) -> str:
         """The name of the features; "given" if they are a map."""
         return self.features if isinstance(self.features, str) else "given"
+
+    @property
+    def _chooses_kernel(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "auto"
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, and those without effect, before any data is touched."""
@@ -163,7 +176,7 @@ class RidgeSettings(BaseEstimator):
             unused |= dict.fromkeys(("kernel", "kernel_params"), f"{here}, which has its own")
             why = f"{here}: put what prepares columns before it in a pipeline"
             unused |= dict.fromkeys(("metric", "linear", "scaling", "clip"), why)
-        elif isinstance(self.kernel, str) and self.kernel == "auto":
+        elif self._chooses_kernel:
             unused["kernel_params"] = "with kernel='auto', which chooses them"
         if kind in NEED_ALL_ROWS:
             unused["time_budget"] = here
@@ -209,7 +222,7 @@ class RidgeSettings(BaseEstimator):
 
     def _given_kernel(self) -> Kernel | None:
         """Return the kernel that was asked for; None if it is to be chosen."""
-        if isinstance(self.kernel, str) and self.kernel == "auto":
+        if self._chooses_kernel:
             return None
         if not self.kernel_params:
             return as_kernel(self.kernel)
@@ -263,3 +276,101 @@ class RidgeSettings(BaseEstimator):
         }
         address = re.compile(" at 0x[0-9a-f]+", re.IGNORECASE)
         return {name: address.sub("", repr(value)) for name, value in values.items()}
+
+    def _fit_features(
+        self, rows: TrainingRows, *, more_to_come: bool = False
+    ) -> tuple[TrainingRows, dict[str, Any]]:
+        """Return the rows as the kernel sees them, and what was chosen and fitted, as attributes.
+
+        Features of None stand for the exact kernel, which needs all rows.
+        """
+        seed = seed_from(self.random_state)
+        attributes: dict[str, Any] = {
+            "seed_": seed,
+            "_block_bytes": BLOCK_BYTES,
+            "_map_settings": self._settings_of_map(),
+            "_columns": None,
+            "_alpha_per_root": None,
+            "_limits": None,
+        }
+        if self._kind == "given":
+            rows, feature_map = self._fit_given_map(rows, seed)
+            attributes |= {"feature_map_": feature_map, "_features": Features(feature_map)}
+            kernel = getattr(feature_map, "kernel_", None)
+        else:
+            rows, absurd = without_absurd_rows(rows, self._kernel_of_absurd_rows)
+            model = self._model(rows.without(absurd) if absurd.size else rows, seed)
+            rows, kernel = model.prepared(rows), model.whole_kernel
+            attributes["_columns"] = model.columns
+            attributes |= {"_alpha_per_root": model.alpha_per_root, "_limits": model.limits}
+            attributes |= self._fit_model(rows, model, seed, more_to_come)
+        if isinstance(kernel, Kernel):
+            attributes["kernel_"] = kernel
+        warn_of_dominant_rows(kernel, rows)
+        return rows, attributes
+
+    def _fit_given_map(self, rows: TrainingRows, seed: int) -> tuple[TrainingRows, Any]:
+        """Fit a copy of the map that was given, without absurd rows where its kernel grows."""
+
+        def kernel_of(others: TrainingRows) -> Any:
+            return getattr(fitted_map(self._copied_map(seed), others), "kernel_", None)
+
+        rows, _ = without_absurd_rows(rows, kernel_of)
+        # Rows that are far away were named before, in the numbers that the user knows.
+        with held_back(FarRowWarning):
+            return rows, fitted_map(self._copied_map(seed), rows)
+
+    def _kernel_of_absurd_rows(self, others: TrainingRows) -> Kernel:
+        """Return the kernel that tells whether absurd rows do harm; lines are always tried."""
+        kernel = self._given_kernel()
+        if kernel is None or getattr(kernel, "gamma", None) == "auto":
+            return Linear()
+        return kernel.resolve(others.repeated_by_weight())
+
+    def _fit_model(
+        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
+    ) -> dict[str, Any]:
+        """Fit the map of a model, of a kind and size that suit it, and say what was chosen."""
+        attributes: dict[str, Any] = {}
+        feature_map, choice = self._map_of_model(rows, model, seed, more_to_come)
+        if choice is not None:
+            size = choice.n_components + (rows.X.shape[1] if model.linear else 0)
+            block_bytes = bytes_of_block(self.memory_budget, size, rows.X.shape[1])
+            attributes |= {"choice_": choice, "_block_bytes": block_bytes}
+        if feature_map == "exact":
+            return {**attributes, "_features": None}
+        if feature_map is not None:
+            with held_back(FarRowWarning):
+                attributes["feature_map_"] = fitted_map(feature_map, rows)
+        in_kernel = isinstance(getattr(feature_map, "kernel", None), WithLinear)
+        weight = 1.0 if feature_map is None else 0.0 if in_kernel else model.linear
+        return {**attributes, "_features": Features(attributes.get("feature_map_"), weight)}
+
+    def _map_of_model(
+        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
+    ) -> tuple[Any, Choice | None]:
+        """Return an unfitted map, None if columns are features enough, or "exact"."""
+        if self._kind == "auto":
+            budget = Budget(self.n_components, self.time_budget, self.memory_budget)
+            return chosen_features(
+                rows,
+                model,
+                self.alpha,
+                budget,
+                fit_intercept=self.fit_intercept,
+                more_to_come=more_to_come,
+                iterates=self._iterates,
+                seed=seed,
+                n_jobs=self.n_jobs,
+            )
+        if self._kind == "exact":
+            feature_map: Any = "exact"
+            size = 0
+        elif isinstance(model.kernel, Linear) and self._kind == "sketch":
+            feature_map, size = None, int(rows.X.shape[1])
+        else:
+            feature_map = self._unfitted_map(model.kernel, rows, seed)
+            size = int(feature_map.n_components)
+        if not model.reasons:
+            return feature_map, None
+        return feature_map, Choice(self._kind, size, (), "as was asked for", model.reasons)

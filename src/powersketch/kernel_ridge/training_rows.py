@@ -18,7 +18,7 @@ from sklearn.utils import check_array, check_consistent_length
 from powersketch.arrays import Float64, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError, InputTypeError, OutlierWarning, warn_user
 from powersketch.feature_maps import DO_NOT_COUNT, absurd_distances, warn_of_far_rows
-from powersketch.kernels import Kernel
+from powersketch.kernels import Gaussian, Kernel
 from powersketch.linalg import dominant_rows_message
 from powersketch.random_streams import RandomStreams
 from powersketch.validation import checked_rows, sound_array
@@ -175,7 +175,8 @@ def _grows(kernel: Any, X: Rows) -> bool:
 
 def warn_of_dominant_rows(kernel: Any, rows: TrainingRows) -> None:
     """Name rows that decide the whole solution because the kernel is so large there, if any."""
-    if not isinstance(kernel, Kernel):
+    # The Gaussian kernel is one at all of them.
+    if not isinstance(kernel, Kernel) or isinstance(kernel, Gaussian):
         return
     diagonal = kernel.diagonal(rows.X).astype(np.float64)
     cause = dominant_rows_message(diagonal, rows.numbers)

@@ -6,7 +6,7 @@ from typing import Any
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.arc_cosine import ArcCosine
 from powersketch.kernels.dot_product import DotProduct
-from powersketch.kernels.gaussian import Gaussian
+from powersketch.kernels.gaussian import Gaussian, median_row
 from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.kernel_parameters import resolved_gamma
 from powersketch.kernels.neural_tangent import NeuralTangent
@@ -25,6 +25,7 @@ __all__ = [
     "Polynomial",
     "WithLinear",
     "as_kernel",
+    "median_row",
     "resolved_gamma",
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from powersketch.arrays import Float64, Real, Rows, is_sparse, median_row
+from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.exceptions import InputError
 from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.rows import MatrixLike, inner_products, squared_distances_of_pairs
@@ -21,6 +21,7 @@ from powersketch.validation import checked_matrix
 _FAR = 2.0**20
 _ROUNDING = 1e-12
 _ZERO = 750.0  # exp(−750) is zero in float64
+_MEDIAN_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -126,3 +127,29 @@ class Gaussian(Kernel):
 
     def _diagonal_values(self, sizes: Float64) -> Float64:
         return np.ones_like(sizes)
+
+
+def median_row(X: Rows) -> Vector:
+    """Return the median of every column over up to 64 rows, evenly spaced.
+
+    It is a centre that no outlier among the rows can move far.
+
+    Of an even number of entries it is the lower of the two in the middle: their mean might
+    overflow. Columns of sparse rows of which most entries are not stored have the median zero.
+    """
+    count = X.shape[0]
+    sample = X[np.linspace(0, count - 1, min(count, _MEDIAN_ROWS)).astype(np.int64)]
+    medians = np.zeros(X.shape[1])
+    if is_sparse(X):
+        stored = np.bincount(sample.indices, minlength=X.shape[1])
+        columns = np.flatnonzero(2 * stored >= sample.shape[0])
+        medians[columns] = _lower_medians(sample[:, columns].toarray())
+    else:
+        medians[:] = _lower_medians(sample)
+    return medians
+
+
+def _lower_medians(rows: Real) -> Real:
+    middle = (len(rows) - 1) // 2
+    medians: Real = np.partition(rows, middle, axis=0)[middle]
+    return medians
