@@ -260,8 +260,6 @@ def given_columns(X: Rows, scaling: str | None, clip: Any) -> Columns | None:
     Nothing is done without being asked for: the kernel's parameters refer to the columns.
     """
     if scaling in (None, "auto"):
-        if clip in (None, "auto"):
-            return None
         limits = prepared_columns(X, summary_of(X, clip), "as-is", clip)
         assert limits is not None
         return replace(limits, centre=None, factors=np.ones(X.shape[1]))

@@ -18,7 +18,6 @@ from scipy.linalg import block_diag
 from powersketch.arrays import Float64, Real, Rows, is_sparse
 from powersketch.execution import Progress
 from powersketch.feature_maps import SKETCHED_KERNELS, FeatureMap, map_for
-from powersketch.kernel_ridge.pilot import dense
 from powersketch.kernel_ridge.statistics import (
     Blocks,
     RidgeStatistics,
@@ -183,3 +182,9 @@ def well_conditioned(solver: TriangularRows) -> bool:
     diagonal = np.einsum("ij,ij->i", solver.factor, solver.factor)
     rounding = float(np.finfo(np.float64).eps) * float(diagonal.max()) * trace_of_inverse
     return bool(rounding <= _LARGEST_ROUNDING_ERROR)
+
+
+def dense(rows: Rows) -> Real:
+    """Return rows as a dense array."""
+    array: Real = rows.toarray() if is_sparse(rows) else rows
+    return array

@@ -19,6 +19,7 @@ from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import ordered_map
 from powersketch.kernel_ridge.columns import Columns
+from powersketch.kernel_ridge.features import dense
 from powersketch.kernel_ridge.path import RegularisationPath
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_ridge.training_rows import TrainingRows
@@ -276,12 +277,6 @@ def _features(values: Float64, landmarks: Any) -> tuple[Float64, Float64]:
     raise InputError(
         "the kernel is not positive definite at some of the rows: use a positive definite one."
     )
-
-
-def dense(rows: Rows) -> Real:
-    """Return rows as a dense array."""
-    array: Real = rows.toarray() if is_sparse(rows) else rows
-    return array
 
 
 def without_copies(rows: TrainingRows) -> TrainingRows:

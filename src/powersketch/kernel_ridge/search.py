@@ -120,11 +120,13 @@ def found_model(
     """
     if kernel is None:
         return _on_single_threads(lambda threads: _chosen_model(rows, wishes, streams, threads))
-    columns = given_columns(rows.X, wishes.scaling, wishes.clip)
+    as_given = wishes.scaling in (None, "auto") and wishes.clip in (None, "auto")
+    columns = None if as_given else given_columns(rows.X, wishes.scaling, wishes.clip)
     prepared = Model(columns, kernel).prepared(rows)
     searched = getattr(kernel, "gamma", None) == "auto"
     if not searched:
-        kernel = kernel.resolve(prepared.repeated_by_weight())
+        weighted = prepared.weights is not None
+        kernel = kernel.resolve(prepared.repeated_by_weight() if weighted else prepared.X)
     metric, linear = wishes.metric in FORMS, wishes.linear is True
     if not (searched or metric or linear):
         return Model(columns, kernel)
