@@ -209,8 +209,7 @@ class SketchedRidge(RidgeSettings):
         rows, fitted = self._fit_features(rows)
         attributes |= fitted
         attributes |= self._fitting(rows, attributes)(rows, attributes)
-        given_kernel = self._kind == "given" or not self._chooses_kernel
-        if given_kernel and self._chooses_by_leaving_out:
+        if self._chooses_by_leaving_out and (self._kind == "given" or not self._chooses_kernel):
             streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
             warn_if_a_line_is_better(rows, attributes["_solution"], streams)
         validate_data(self, given, skip_check_array=True)
@@ -222,9 +221,9 @@ class SketchedRidge(RidgeSettings):
         if features is None or self._kind == "row-sketch":
             return self._fit_dual
         wide = is_sparse(rows.X) and rows.X.shape[1] > MOST_DENSE_COLUMNS
-        many = features.landmarks is not None and features.size(rows.X) > MOST_SUMMED_FEATURES
-        iterates = (features.weight and wide) or (many and self._iterates)
-        return self._fit_iteratively if iterates else self._fit_primal
+        if (features.weight and wide) or (self._iterates and _has_many_landmarks(features)):
+            return self._fit_iteratively
+        return self._fit_primal
 
     def _fit_iteratively(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
         """Fit features that are too many for a Gram matrix."""
@@ -478,6 +477,12 @@ class SketchedRidge(RidgeSettings):
         for name in _FITTED:
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
+
+
+def _has_many_landmarks(features: Features) -> bool:
+    """Tell whether landmarks are too many for sums."""
+    landmarks = features.landmarks
+    return landmarks is not None and landmarks.n_components_ > MOST_SUMMED_FEATURES
 
 
 def in_dtype_of_rows(values: Float64, dtype: np.dtype[Any]) -> Real:
