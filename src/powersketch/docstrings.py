@@ -118,9 +118,10 @@ kernel_params : dict or None, default=None
 features : str, feature map or transformer, default="auto"
     What the regression is done on:
 
-    - "auto": the exact kernel up to about 7000 rows (14,000 if they have more than 4096 columns;
-      more or less with budgets); the columns themselves if the kernel is linear; else landmarks,
-      or a sketch where that is clearly better on a pilot of a few thousand rows. See `choice_`.
+    - "auto": the exact kernel up to about 7000 rows (11,000 if they have more than 4096 columns;
+      up to 15,000 or less with budgets); the columns themselves if the kernel is linear; else
+      landmarks, or a sketch where that is clearly better on a pilot of a few thousand rows. See
+      `choice_`.
     - "sketch": the feature map of the kernel, which takes no landmarks.
     - "landmarks": kernel values at rows drawn by leverage, as by LeverageNystroem.
     - "exact": no features; the system of the exact kernel is solved by factorisations if alpha is
@@ -134,7 +135,8 @@ features : str, feature map or transformer, default="auto"
 n_components : int or None, default=None
     Number of features. None leaves a given map as it is, takes 256 for "sketch", "landmarks" and
     "row-sketch", and for "auto" what the budgets allow, or, without budgets, at most 4096 and as
-    many as take about half a minute.
+    many as take about half a minute. Classifiers of 40,000 rows or more take up to 12,288
+    landmarks then, which are solved for by conjugate gradients; a tenth of the rows chooses alpha.
 metric : {"auto", "full", "diagonal"} or None, default="auto"
     A metric of the columns that is learned from the gradients of a fit, in up to five steps, as
     by :class:`LearnedMetric`. "full" mixes columns, "diagonal" weights them; "auto" does so where
