@@ -19,6 +19,9 @@ from powersketch.kernel_ridge.columns import (
     prepared_columns,
     summary_of,
 )
+from powersketch.kernel_ridge.search import Wishes, found_model
+from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernels import Gaussian
 from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import Float64
 
@@ -270,7 +273,10 @@ class TestGiven:
         X = normal()
         for scaling in (None, "auto"):
             for clip in (None, "auto"):
-                assert given_columns(X, scaling, clip) is None
+                wishes = Wishes("auto", "auto", scaling, clip, True)
+                rows = TrainingRows(X, X[:, 0], None)
+                model = found_model(rows, Gaussian(0.5), wishes, RandomStreams(0, "test"))
+                assert model.columns is None
 
     def test_limits_alone_change_no_other_entry(self) -> None:
         X = normal(1000)

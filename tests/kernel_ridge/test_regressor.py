@@ -74,7 +74,7 @@ class TestSolution:
     def test_does_not_depend_on_the_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         X, y = diabetes()
         whole = ridge(alpha="loo", random_state=0).fit(X, y)
-        monkeypatch.setattr(base, "BLOCK_BYTES", 100 * 256 * 8)
+        monkeypatch.setattr(settings, "BLOCK_BYTES", 100 * 256 * 8)
         parts = ridge(alpha="loo", random_state=0).fit(X, y)
         assert parts.alpha_ == pytest.approx(whole.alpha_, rel=1e-12)
         np.testing.assert_allclose(parts.scores_, whole.scores_, rtol=1e-9)
@@ -89,7 +89,7 @@ class TestSolution:
                 largest = max(largest, X.shape[0])
                 return X
 
-        monkeypatch.setattr(base, "BLOCK_BYTES", 100 * 12 * 8)
+        monkeypatch.setattr(settings, "BLOCK_BYTES", 100 * 12 * 8)
         model = ridge(features=Recording(), alpha="loo").fit(features(1000), targets(1000))
         model.predict(features(1000))
         std(model, features(1000))
