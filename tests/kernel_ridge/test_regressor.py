@@ -18,6 +18,7 @@ from powersketch.kernel_ridge import (
     base,
     block_statistics,
     path,
+    settings,
 )
 from tests.kernel_ridge.ridge_data import (
     Identity,
