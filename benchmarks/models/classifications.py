@@ -5,6 +5,7 @@ from benchmarks.models.methods import METHODS, RIDGE
 from benchmarks.models.results import (
     Result,
     cost_rows,
+    errors_by_method,
     honesty_bars,
     not_below,
     our_seconds,
@@ -23,12 +24,7 @@ MOST_CALIBRATION_ERROR = 0.03
 def classification_scores(*, quick: bool) -> Table:
     reached = results("classifications", quick=quick)
     title = "Default classifiers: accuracy on rows they have not seen"
-    errors = {
-        name: {
-            method: 1 - score for method in METHODS if (score := result.score(method)) is not None
-        }
-        for name, result in reached.items()
-    }
+    errors = errors_by_method(reached)
     return Table(
         title,
         "Mean of 5 random splits, four rows in five to train on; texts and images come with one "

@@ -8,6 +8,7 @@ from benchmarks.models.results import (
     NOT_TRIED,
     Result,
     cost_rows,
+    errors_by_method,
     honesty_bars,
     not_below,
     results,
@@ -29,12 +30,7 @@ def regression_scores(*, quick: bool) -> Table:
         Row(score_cells(name, result, "coverage"), _bars(name, result))
         for name, result in reached.items()
     ]
-    unexplained = {
-        name: {
-            method: 1 - score for method in METHODS if (score := result.score(method)) is not None
-        }
-        for name, result in reached.items()
-    }
+    unexplained = errors_by_method(reached)
     return Table(
         title,
         "Mean of 5 random splits, four rows in five to train on, 30,000 of taxi, diamonds and "

@@ -84,6 +84,16 @@ def score_cells(name: str, result: Result, honesty: str) -> dict[str, Cell]:
     }
 
 
+def errors_by_method(reached: Mapping[str, Result]) -> dict[str, dict[str, float]]:
+    """Return one minus the score of every method that has one, for every problem."""
+    return {
+        name: {
+            method: 1 - score for method in METHODS if (score := result.score(method)) is not None
+        }
+        for name, result in reached.items()
+    }
+
+
 def _score_cell(method: str, result: Result) -> Cell:
     if method not in result.by_method:
         return NOT_TRIED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,16 +107,7 @@ class PowerSeries(ABC):
         ValueError
             Where a t lies outside the disk or the value is beyond float64.
         """
-        t = np.asarray(t, dtype=np.float64)
-        self._check_inside(t)
-        with np.errstate(over="ignore", under="ignore"):
-            values = self._value(np.clip(t, -self.radius, self.radius))
-        if not np.isfinite(values).all():
-            worst = t[~np.isfinite(values)].flat[0]
-            raise InputError(
-                f"{self} is above the largest float64 at t={worst:.6g}: scale the data down."
-            )
-        return values
+        return self._finite_values(self._value, t, f"{self}")
 
     def derivative(self, t: ArrayLike) -> Float64:
         r"""Return :math:`\kappa'(t)` for every t.
@@ -137,17 +129,22 @@ class PowerSeries(ABC):
         ValueError
             Where a t lies outside the disk or the derivative is beyond float64.
         """
+        return self._finite_values(self._derivative, t, f"the derivative of {self}")
+
+    def _finite_values(
+        self, function: Callable[[Float64], Float64], t: ArrayLike, name: str
+    ) -> Float64:
+        """Return the function's values in the disk; say so where they exceed float64."""
         t = np.asarray(t, dtype=np.float64)
         self._check_inside(t)
         with np.errstate(over="ignore", under="ignore"):
-            slopes = self._derivative(np.clip(t, -self.radius, self.radius))
-        if not np.isfinite(slopes).all():
-            worst = t[~np.isfinite(slopes)].flat[0]
+            values = function(np.clip(t, -self.radius, self.radius))
+        if not np.isfinite(values).all():
+            worst = t[~np.isfinite(values)].flat[0]
             raise InputError(
-                f"the derivative of {self} is above the largest float64 at t={worst:.6g}: scale "
-                "the data down."
+                f"{name} is above the largest float64 at t={worst:.6g}: scale the data down."
             )
-        return slopes
+        return values
 
     def tail_bound(self, degree: int, t: float) -> float:
         r"""Bound :math:`\sum_{l > q} C_l t^l`, what is lost if the series is cut off.
