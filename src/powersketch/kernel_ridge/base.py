@@ -303,8 +303,10 @@ class SketchedRidge(RidgeSettings):
         options: dict[str, Any] = {"fit_intercept": self.fit_intercept}
         if isinstance(self.alpha, str):
             alphas, rows = checked_alphas(self.alphas), without_copies(rows)
+            per_root = fitted["_alpha_per_root"]
+            start = None if per_root is None else per_root * math.sqrt(rows.count)
             solution, left_out = exact_path(
-                rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, **options
+                rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, start=start, **options
             )
             attributes = self._from_left_out(left_out)
         else:

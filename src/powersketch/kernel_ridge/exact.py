@@ -64,8 +64,12 @@ def exact_path(
     fit_intercept: bool,
     seed: int,
     n_jobs: int | None,
+    start: float | None = None,
 ) -> tuple[RidgeSolution, LeftOut]:
-    """Return the dual solution of the least leave-one-out error, and what rows left out got."""
+    """Return the dual solution of the least leave-one-out error, and what rows left out got.
+
+    Of many rows, alphas are tried from a start downhill; without one, it is found on landmarks.
+    """
     if rows.count < 2:
         raise InputError(
             "alpha='loo' needs at least 2 rows of positive weight, got 1 sample: give more "
@@ -95,7 +99,9 @@ def exact_path(
             score(alpha, Factored.of(matrix, rows, alpha))
     else:
         least = _SMALLEST_ALPHA * float(matrix.diagonal().mean())
-        start = max(_first_alpha(rows, kernel, streams, fit_intercept=fit_intercept), least)
+        if start is None:
+            start = _first_alpha(rows, kernel, streams, fit_intercept=fit_intercept)
+        start = max(start, least)
         descend(
             lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)), start, least, (_RATIO,)
         )
