@@ -341,3 +341,10 @@ def test_predictions_stay_near_the_range_of_the_targets_of_all_blocks() -> None:
     later = SketchedKernelRidge(random_state=0).fit(np.vstack((X, X)), np.append(y, y + 100.0))
     np.testing.assert_allclose(model.predict(X), later.predict(X), atol=1.0)
     assert model.predict(X).mean() > 40.0
+
+
+def test_a_given_gamma_stays_beside_a_linear_part() -> None:
+    X = np.random.default_rng(0).normal(size=(1600, 3))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1]
+    model = SketchedKernelRidge(Gaussian(0.05), linear=True, random_state=0).fit(X, y)
+    assert model.kernel_.kernel.gamma == 0.05

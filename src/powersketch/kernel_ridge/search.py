@@ -174,7 +174,7 @@ def _chosen_model(
 
 def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStreams) -> Model:
     """Learn a metric if that is wanted and possible, and give the reasons for the model."""
-    pilot = search.pilot
+    pilot, start = search.pilot, best.columns
     reasons: tuple[str, ...] = search.reasons(best)
     width = int(pilot.rows.X.shape[1])
     forms: tuple[str, ...] = FORMS if wishes.metric == "auto" else (str(wishes.metric),)
@@ -186,8 +186,9 @@ def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStr
             pilot, best, starts, forms, streams, always=wishes.metric != "auto"
         )
         best, reasons = learned.trial, (*reasons, learned.reason)
-    best, pilot, further = search.at_larger_scale(best)
-    reasons = (*reasons, *further)
+    if search.chooses_gamma or best.columns is not start:
+        best, pilot, further = search.at_larger_scale(best)
+        reasons = (*reasons, *further)
     linear = 0.0 if isinstance(best.kernel, Linear) else best.linear
     return Model(
         best.columns,
@@ -259,6 +260,8 @@ class Search:
             rows, fit_intercept=wishes.fit_intercept, streams=streams, threads=threads
         )
         self.streams, self.clip, self._rows = streams, wishes.clip, rows
+        # A gamma that was given stays as it is, unless the metric changes what it means.
+        self.chooses_gamma = False
         self.trials: list[Trial] = []
         self._views: list[View] = []
 
@@ -282,12 +285,14 @@ class Search:
         if getattr(kernel, "gamma", None) != "auto":
             self._try(view, [kernel])
             return
+        self.chooses_gamma = True
         unit = 1.0 / median_squared_distance(view.landmarks)
         self._try(view, [with_gamma(kernel, unit * ratio) for ratio in GAMMAS])
         self.refine_gamma()
 
     def try_columns(self, scaling: str) -> None:
         """Try Gaussian kernels of a few gammas, and lines, on columns prepared in several ways."""
+        self.chooses_gamma = True
         summary = summary_of(self._rows.X, self.clip)
         for name in SCALINGS if scaling == "auto" else (scaling,):
             columns = prepared_columns(self._rows.X, summary, name, self.clip)
