@@ -232,13 +232,13 @@ class SketchedRidge(RidgeSettings):
                 "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
                 "alpha='loo', or a number."
             )
-        features, per_root = fitted["_features"], fitted["_alpha_per_root"]
+        features = fitted["_features"]
         stored = SparseRows if features.landmarks is None else LandmarkRows
         ridge = IterativeRidge(
             features, stored, self.fit_intercept, self.tol, fitted["seed_"], self._iterates
         )
         alpha: Any = "loo" if isinstance(self.alpha, str) else float(self.alpha)
-        start = None if per_root is None else per_root * math.sqrt(rows.count)
+        start = _first_alpha(fitted, rows.count)
         solution, left_out = ridge.solve(rows, alpha, checked_alphas(self.alphas), start)
         solved = self._from_left_out(left_out) if self._leaves_out else {}
         at_landmarks = sum_at_landmarks(features, solution.coef)
@@ -303,8 +303,7 @@ class SketchedRidge(RidgeSettings):
         options: dict[str, Any] = {"fit_intercept": self.fit_intercept}
         if isinstance(self.alpha, str):
             alphas, rows = checked_alphas(self.alphas), without_copies(rows)
-            per_root = fitted["_alpha_per_root"]
-            start = None if per_root is None else per_root * math.sqrt(rows.count)
+            start = _first_alpha(fitted, rows.count)
             solution, left_out = exact_path(
                 rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, start=start, **options
             )
@@ -335,14 +334,13 @@ class SketchedRidge(RidgeSettings):
     def _solve(
         self, statistics: RidgeStatistics, left_out: list[Any], fitted: Mapping[str, Any]
     ) -> dict[str, Any]:
-        per_root = fitted["_alpha_per_root"]
         solution = ridge_solution(
             statistics,
             self.alpha,
             checked_alphas(self.alphas),
             left_out,
             fit_intercept=self.fit_intercept,
-            start=None if per_root is None else per_root * math.sqrt(statistics.count),
+            start=_first_alpha(fitted, statistics.count),
         )
         warn_at_lower_end(solution, statistics)
         at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
@@ -479,6 +477,12 @@ class SketchedRidge(RidgeSettings):
         for name in _FITTED:
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
+
+
+def _first_alpha(fitted: Mapping[str, Any], rows: int) -> float | None:
+    """Return the alpha of a pilot, for so many rows; None if there was no pilot."""
+    per_root = fitted["_alpha_per_root"]
+    return None if per_root is None else per_root * math.sqrt(rows)
 
 
 def _has_many_landmarks(features: Features) -> bool:

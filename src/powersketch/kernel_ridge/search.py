@@ -93,7 +93,6 @@ class Model:
     columns: Columns | None
     kernel: Kernel
     linear: float = 0.0
-    trials: tuple[Trial, ...] = ()
     reasons: tuple[str, ...] = ()
     # The best alpha on the pilot, divided by the root of its rows: on more of them it is larger,
     # but grows less than they do.
@@ -194,7 +193,6 @@ def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStr
         best.columns,
         best.kernel,
         linear,
-        tuple(search.trials),
         reasons,
         best.alpha / math.sqrt(pilot.rows.count),
     )
@@ -223,7 +221,7 @@ def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -
     columns = prepared_columns(rows.X, summary, str(scaling), wishes.clip) or plain_columns(rows.X)
     columns = normalised(columns, rows.X, streams)
     reason = f"{rows.count} rows are too few for a pilot."
-    return Model(columns, Gaussian(1.0), 0.0, (), (reason,))
+    return Model(columns, Gaussian(1.0), 0.0, (reason,))
 
 
 class StraightLineWarning(UserWarning):
