@@ -334,13 +334,14 @@ class SketchedRidge(RidgeSettings):
     def _solve(
         self, statistics: RidgeStatistics, left_out: list[Any], fitted: Mapping[str, Any]
     ) -> dict[str, Any]:
+        start = _first_alpha(fitted, statistics.count)
         solution = ridge_solution(
             statistics,
             self.alpha,
             checked_alphas(self.alphas),
             left_out,
             fit_intercept=self.fit_intercept,
-            start=_first_alpha(fitted, statistics.count),
+            start=start,
         )
         warn_at_lower_end(solution, statistics)
         at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
