@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,7 @@ class TestScaling:
         X = normal()
         X[:, 0] = np.arange(300) % 4
         columns = prepared(X, scaling)
-        for changed in (columns, columns.with_constant(), columns.with_metric(np.eye(3)[0])):
+        for changed in (columns, columns.with_constant(), replace(columns, metric=np.eye(3)[0])):
             if scaling == "indicators" and changed.metric is not None:
                 continue
             Z = changed.transform(X.astype(np.float32))
@@ -230,7 +231,7 @@ class TestSparse:
     def test_a_diagonal_metric_keeps_it_and_a_full_one_does_not(self) -> None:
         X = self.rows()
         columns = prepared(X, "as-is")
-        diagonal = columns.with_metric(np.arange(1.0, 31.0))
+        diagonal = replace(columns, metric=np.arange(1.0, 31.0))
         assert sp.issparse(diagonal.transform(X))
         np.testing.assert_allclose(
             diagonal.transform(X).toarray(),
@@ -239,7 +240,7 @@ class TestSparse:
         )
         root = normal(30, 4)
         np.testing.assert_allclose(
-            columns.with_metric(root).transform(X), columns.transform(X) @ root, rtol=1e-9
+            replace(columns, metric=root).transform(X), columns.transform(X) @ root, rtol=1e-9
         )
 
 
@@ -247,7 +248,7 @@ class TestMetric:
     def test_comes_after_everything_but_a_constant(self) -> None:
         X = normal()
         root = normal(3, 2, seed=5)
-        columns = prepared(X).with_metric(root).with_constant()
+        columns = replace(prepared(X), metric=root).with_constant()
         Z = columns.transform(X)
         np.testing.assert_allclose(Z[:, :2], prepared(X).transform(X) @ root, rtol=1e-12)
         np.testing.assert_array_equal(Z[:, 2], 1.0)
@@ -256,7 +257,7 @@ class TestMetric:
 
     def test_the_matrix_has_trace_one(self) -> None:
         root = normal(3, 2)
-        matrix = plain_columns(normal()).with_metric(root).metric_matrix()
+        matrix = replace(plain_columns(normal()), metric=root).metric_matrix()
         np.testing.assert_allclose(matrix, root @ root.T / np.trace(root @ root.T), rtol=1e-12)
         for ask in (plain_columns(normal()).metric_matrix, plain_columns(normal()).importances):
             with pytest.raises(AttributeError, match="this fit has none: use metric="):
@@ -264,7 +265,7 @@ class TestMetric:
 
     def test_importances_are_those_of_the_given_columns(self) -> None:
         X = TestIndicators().rows()
-        columns = prepared(X, "indicators").with_metric(np.sqrt([1.0, 2.0, 1.0, 1.0, 1.0, 4.0]))
+        columns = replace(prepared(X, "indicators"), metric=np.sqrt([1.0, 2.0, 1.0, 1.0, 1.0, 4.0]))
         np.testing.assert_allclose(columns.importances(), [0.7, 0.1, 0.2], rtol=1e-12)
 
 

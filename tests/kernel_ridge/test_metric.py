@@ -188,3 +188,13 @@ def test_many_columns_get_a_diagonal_metric_or_none(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("powersketch.kernel_ridge.search.MOST_DIAGONAL_COLUMNS", 5)
     assert "metric" not in str(SketchedKernelRidge(random_state=0).fit(X, y).choice_)
     assert metric.MOST_DIAGONAL_COLUMNS == 4096
+
+
+@pytest.mark.parametrize("kernel", ["auto", "linear"])
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+def test_a_metric_is_learned_where_a_line_is_best(kernel: str, form: str) -> None:
+    X = np.random.default_rng(0).standard_normal((120, 5))
+    y = X @ [3.0, 1.0, 0.0, 0.0, 0.0]
+    model = SketchedKernelRidge(kernel, metric=form, random_state=0).fit(X, y)
+    assert model.feature_importances_[0] > 0.7
+    assert model.score(X, y) > 0.99

@@ -129,10 +129,6 @@ class Columns:
         rows.data *= factors.astype(X.dtype)[rows.indices]
         return rows
 
-    def with_metric(self, metric: Float64) -> Columns:
-        """Return the same columns, multiplied by a root of a metric at the end."""
-        return replace(self, metric=metric)
-
     def metric_matrix(self) -> Float64:
         """Return M of distances (x − y)ᵀM(x − y) between prepared columns, of trace one."""
         root = self.metric

@@ -354,7 +354,9 @@ def _gradients(pilot: Pilot, trial: Trial) -> Float64:
     count = min(pilot.rows.count, _GRADIENT_ROWS, most)
     chosen = np.linspace(0, pilot.rows.count - 1, count).astype(np.int64)
     P = trial.columns.transform(pilot.rows.X[chosen]).astype(np.float64)
-    gradients = trial.kernel.gradients(P, trial.values, trial.landmarks) + trial.slopes.T
+    gradients = np.broadcast_to(trial.slopes.T, (count, *trial.slopes.T.shape))
+    if not isinstance(trial.kernel, Linear):
+        gradients = gradients + trial.kernel.gradients(P, trial.values, trial.landmarks)
     rows: Float64 = gradients.reshape(-1, trial.slopes.shape[0])
     if trial.columns.constant:
         rows = rows[:, :-1]

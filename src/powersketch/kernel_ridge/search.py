@@ -179,7 +179,7 @@ def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStr
     forms: tuple[str, ...] = FORMS if wishes.metric == "auto" else (str(wishes.metric),)
     if wishes.metric == "auto" and width > MOST_FULL_COLUMNS:
         forms = ("diagonal",) if width <= MOST_DIAGONAL_COLUMNS else ()
-    starts = search.starts() if wishes.metric == "auto" else [best]
+    starts = search.starts() if wishes.metric == "auto" else search.starts_from(best)
     if wishes.metric is not None and forms and starts:
         learned = learned_metric(
             pilot, best, starts, forms, streams, always=wishes.metric != "auto"
@@ -403,6 +403,11 @@ class Search:
             found += [least_error(gaussian)] if gaussian else []
         starts = 1 if self.pilot.rows.count <= _FEW_ROWS else _STARTS
         return sorted(found, key=lambda trial: trial.error)[:starts]
+
+    def starts_from(self, best: Trial) -> list[Trial]:
+        """Return where to learn a metric from that was asked for: a line has only one direction."""
+        gaussian = self.starts()[:1] if isinstance(best.kernel, Linear) else []
+        return gaussian or [best]
 
     def _try(self, view: View, kernels: Iterable[Kernel], linear: float = 0.0) -> None:
         self.trials += self.pilot.trials(view, kernels, linear)
