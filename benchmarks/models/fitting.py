@@ -1,9 +1,15 @@
-"""Fits one model to the splits of problems in a fresh process and returns what came out."""
+"""Fits one model to the splits of problems in a fresh process and returns what came out.
 
+What came out is kept in the user's cache, so that a run that was interrupted goes on where it
+was, and other people's models are measured again only if they, or what they are given, change.
+"""
+
+import hashlib
 import inspect
 import json
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +17,15 @@ from typing import Any
 
 import joblib
 import numpy as np
+import sklearn
 
+import powersketch
+from benchmarks.data import cache_folder
 from benchmarks.features.memory import peak_bytes
-from benchmarks.models.methods import METHODS, Method
+from benchmarks.models.methods import METHODS, OURS, Method
 from benchmarks.models.problems import Problem, Split
+from benchmarks.peers import models as peers
+from benchmarks.report import write_atomically
 from benchmarks.timing import timed
 
 Outcome = dict[str, float]
@@ -26,8 +37,31 @@ PATIENCE = 0.2
 """The share of its limit that a model may take for every split, not for the first only."""
 
 
-def outcomes(name: str, problems: Path, count: int) -> list[Outcome]:
-    """Return what the model reached on the first splits of stored problems.
+def outcomes(name: str, problems: Sequence[Problem]) -> list[Outcome]:
+    """Return what the model reached on the splits of problems, now or in an earlier run."""
+    key = joblib.hash([name, _sources(name), list(problems)])
+    kept = cache_folder() / "outcomes" / f"{key}.json"
+    if kept.exists():
+        return json.loads(kept.read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problems"
+        joblib.dump(list(problems), path)
+        reached = _outcomes(name, path, sum(problem.splits for problem in problems))
+    write_atomically(kept, json.dumps(reached))
+    return reached
+
+
+def _sources(name: str) -> list[str]:
+    """Return what outcomes of a model depend on beside the problem."""
+    if name != OURS:
+        return [sklearn.__version__, Path(peers.__file__).read_text()]
+    package = Path(powersketch.__file__).parent
+    files = [*sorted(package.rglob("*.py")), *sorted(package.rglob("*.so"))]
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+
+
+def _outcomes(name: str, problems: Path, count: int) -> list[Outcome]:
+    """Return what the model reaches on the first splits of stored problems.
 
     A model with a limit gets a process for every split, and no further split once it did not
     finish or took a good part of the limit.
@@ -56,10 +90,6 @@ def _run(name: str, problems: Path, first: int, last: int, limit: float | None) 
     if run.returncode:
         raise RuntimeError(f"{name} failed:\n{run.stderr[-2000:]}")
     return json.loads(run.stdout.splitlines()[-1])
-
-
-def store(problems: Sequence[Problem], path: Path) -> None:
-    joblib.dump(list(problems), path)
 
 
 def main(name: str, path: str, first: str, last: str) -> None:

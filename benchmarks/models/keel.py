@@ -1,16 +1,14 @@
 """Default classifiers on the 43 tables of KEEL with ten folds each: mean accuracy and rank."""
 
 import statistics
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import rankdata
 
 from benchmarks.figures import dot_figure
-from benchmarks.models.fitting import Outcome, outcomes, store
+from benchmarks.models.fitting import Outcome, outcomes
 from benchmarks.models.methods import BOOSTING, NYSTROEM, OURS, RIDGE, SUPPORT_VECTORS
 from benchmarks.models.problems import Problem, folded_problems
 from benchmarks.report import Bar, Row, Table
@@ -83,21 +81,15 @@ def keel_tables(*, quick: bool) -> Table:
 def _reached(*, quick: bool) -> Reached:
     names = list(QUICK_TABLES) if quick else fold_names()
     count = QUICK_FOLDS if quick else FOLDS
-    problems = [problem for name in names for problem in folded_problems(name)[:count]]
-    return {method: _by_table(method, names, problems) for method in COMPARED}
+    problems = {name: folded_problems(name)[:count] for name in names}
+    return {method: _by_table(method, problems) for method in COMPARED}
 
 
 def _by_table(
-    method: str, names: Sequence[str], problems: Sequence[Problem]
-) -> dict[str, list[Outcome]]:
-    """Fit the model to all folds in one process."""
+    method: str, problems: Mapping[str, Sequence[Problem]]
+) -> dict[str, Sequence[Outcome]]:
     print(f"  {method} …", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "folds"
-        store(problems, path)
-        every = outcomes(method, path, len(problems))
-    count = len(problems) // len(names)
-    return {name: every[count * i : count * (i + 1)] for i, name in enumerate(names)}
+    return {name: outcomes(method, folds) for name, folds in problems.items()}
 
 
 def _accuracies(tables: Mapping[str, Sequence[Outcome]]) -> list[float]:

@@ -1,13 +1,11 @@
 """Runs every model on every problem once, and writes what came out as rows of tables."""
 
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from benchmarks.models.fitting import Outcome, outcomes, store
+from benchmarks.models.fitting import Outcome, outcomes
 from benchmarks.models.methods import METHODS, OURS, installed_methods
 from benchmarks.models.problems import CLASSIFICATIONS, REGRESSIONS, Problem
 from benchmarks.report import Bar, Cell, Row
@@ -58,17 +56,14 @@ def _result(name: str, load: Callable[[], Problem], *, quick: bool) -> Result:
     problem = load()
     if quick:
         problem = problem.first(QUICK_ROWS)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "problem"
-        store([problem], path)
-        return Result(
-            problem.training_shape,
-            {
-                method: outcomes(method, path, problem.splits)
-                for method, chosen in installed_methods().items()
-                if chosen.suits(problem)
-            },
-        )
+    return Result(
+        problem.training_shape,
+        {
+            method: outcomes(method, [problem])
+            for method, chosen in installed_methods().items()
+            if chosen.suits(problem)
+        },
+    )
 
 
 def score_cells(name: str, result: Result, honesty: str) -> dict[str, Cell]:
