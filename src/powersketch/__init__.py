@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from powersketch.kernel_systems import SketchPreconditioner, solve_kernel_system
     from powersketch.nystroem import LeverageNystroem
+    from powersketch.tables import TablePreparation
 
 __all__ = [
     "ArcCosineSketch",
@@ -32,6 +33,7 @@ __all__ = [
     "SketchPreconditioner",
     "SketchedKernelRidge",
     "SketchedKernelRidgeClassifier",
+    "TablePreparation",
     "__version__",
     "accuracy",
     "compare",
@@ -53,6 +55,7 @@ _ROOMS = {
     "SketchPreconditioner": "kernel_systems",
     "SketchedKernelRidge": "kernel_ridge",
     "SketchedKernelRidgeClassifier": "kernel_ridge",
+    "TablePreparation": "tables",
     "accuracy": "accuracy",
     "compare": "comparison",
     "kernel_ridge": "kernel_ridge",
