@@ -80,6 +80,7 @@ def test_the_best_is_the_best_at_predicting(regression: Comparison) -> None:
     assert best.to_dict()["kernel"] == repr(KERNEL)
 
 
+@pytest.mark.filterwarnings("ignore::powersketch.kernel_ridge.StraightLineWarning")
 @pytest.mark.parametrize("method", ["power", "adaptive", "nystroem", "sklearn-countsketch"])
 @pytest.mark.parametrize("target", [None, Y, CLASSES], ids=["none", "numbers", "classes"])
 def test_the_recommended_estimator_fits_and_its_code_is_the_same(method: str, target: Any) -> None:

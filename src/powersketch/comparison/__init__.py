@@ -2,6 +2,7 @@
 
 from powersketch.comparison.methods import METHODS, Method
 from powersketch.comparison.prediction import (
+    BOOSTING,
     ERROR_NAMES,
     TASKS,
     Baseline,
@@ -22,6 +23,7 @@ from powersketch.comparison.text import (
 from powersketch.pages import bytes_text
 
 __all__ = [
+    "BOOSTING",
     "ERROR_NAMES",
     "METHODS",
     "TASKS",

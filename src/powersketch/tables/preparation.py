@@ -180,6 +180,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         unique = [n if counts[n] == 1 else whole for n, whole in zip(names, full, strict=True)]
         return np.array(unique, dtype=object)
 
+    def origins(self) -> list[str]:
+        """Return the column of the table that every number comes from."""
+        check_is_fitted(self)
+        return [_origin(name, self._columns) for name in self._encoder.get_feature_names_out()]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -279,6 +284,15 @@ def _encoder(columns: tuple[Column, ...], many: str) -> ColumnTransformer:
     names = {kind: [column.name for column in columns if column.kind == kind] for kind in _KINDS}
     parts = [(kind, encoders[kind], names[kind]) for kind in _KINDS if names[kind]]
     return ColumnTransformer(parts, sparse_threshold=0.0).set_output(transform="default")
+
+
+def _origin(full: str, columns: tuple[Column, ...]) -> str:
+    """Return the column whose name is in that of a number: the longest of its kind, if several."""
+    kind, _, name = full.partition("__")
+    texts = (name, name.removeprefix("missingindicator_"))
+    own = [column.name for column in columns if column.kind == kind]
+    found = [each for each in own for text in texts if f"{text}_".startswith(f"{each}_")]
+    return max(found, key=len)
 
 
 def _converted(table: Any, columns: tuple[Column, ...]) -> Any:
