@@ -256,7 +256,7 @@ def _compare(
 
 def _print(comparison: Comparison) -> None:
     """Print the table, the notes, and the best method within the budget."""
-    from powersketch.comparison import INTERRUPTED, best_line, exact_line, note_lines, title
+    from powersketch.comparison import best_line, remaining_lines, title
 
     console = Console()
     if not console.is_terminal:
@@ -264,15 +264,9 @@ def _print(comparison: Comparison) -> None:
     table, left_out = _fitting_table(comparison, console)
     console.print(title(comparison), highlight=False, markup=False, soft_wrap=True)
     console.print(table)
-    lines = [
-        *note_lines(comparison),
-        exact_line(comparison),
-        f"Best: {best_line(comparison)}",
-    ]
+    lines = [*remaining_lines(comparison), f"Best: {best_line(comparison)}"]
     if left_out:
         lines.insert(0, f"Not shown for want of room: {', '.join(left_out)}.")
-    if not comparison.complete:
-        lines.append(INTERRUPTED)
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -289,13 +283,14 @@ def _fitting_table(comparison: Comparison, console: Console) -> tuple[Table, tup
 
 
 def _table(comparison: Comparison, left_out: tuple[str, ...]) -> Table:
-    from powersketch.comparison import HEADINGS, TEXT_HEADINGS, table_rows
+    from powersketch.comparison import TEXT_HEADINGS, headings, table_rows
 
     table = Table()
-    shown = [number for number, heading in enumerate(HEADINGS) if heading not in left_out]
+    names = headings(comparison)
+    shown = [number for number, heading in enumerate(names) if heading not in left_out]
     for number in shown:
-        text = HEADINGS[number] in TEXT_HEADINGS
-        table.add_column(HEADINGS[number], justify="left" if text else "right", no_wrap=True)
+        text = names[number] in TEXT_HEADINGS
+        table.add_column(names[number], justify="left" if text else "right", no_wrap=True)
     for position, row in enumerate(table_rows(comparison)):
         if row.best and position:
             table.add_section()

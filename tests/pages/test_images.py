@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from powersketch.comparison.page import ColourScale
+from powersketch.pages import ColourScale
 
 
 def pixels_of(address: str) -> np.ndarray:

@@ -1,11 +1,10 @@
-"""Where values lie on logarithmic axes, and which are written beside them."""
+"""Where values lie on axes, and which are written beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from powersketch.comparison.page.charts import LogAxis
-from powersketch.comparison.text import tick_text
+from powersketch.pages import LinearAxis, LogAxis, tick_text
 
 
 def axis_around(
@@ -27,3 +26,19 @@ def test_ticks_are_round_and_apart() -> None:
     assert sizes.ticks(40.0) == [64, 256]
     assert sizes.ticks(1000.0) == [64]
     assert axis_around([1e-300, 1e300], 300.0).ticks(45.0)
+
+
+def test_linear_ticks_are_round_and_apart() -> None:
+    axis = LinearAxis.around([-0.3, 0.9], 0.0, 300.0, label="x", text=str)
+    assert axis.ticks(40.0) == [-0.2, 0.0, 0.2, 0.4, 0.6, 0.8]
+    assert axis.position(0.3) == 150.0
+    assert axis.position(-9.0) == 0.0
+    assert LinearAxis.around([12, 4321], 300.0, 0.0, label="x", text=str).ticks(40.0) == [
+        0,
+        1000,
+        2000,
+        3000,
+        4000,
+    ]
+    assert LinearAxis.around([7.0], 0.0, 300.0, label="x", text=str).ticks(20.0)
+    assert LinearAxis.around([0.0], 0.0, 300.0, label="x", text=str).ticks(20.0)
