@@ -55,8 +55,8 @@ def call_of(value: object) -> Call | None:
 
 def remembered_method(cls: type, name: str) -> Callable[..., Any]:
     """Return a class method whose calls are remembered; nothing else of a class can be had."""
-    method = getattr(cls, name, None)
+    method: Any = getattr(cls, name, None)
     if not getattr(method, "is_remembered", False):
         raise ValueError(f"{cls.__name__} has no way {name!r} to be made")
-    assert callable(method)
-    return method
+    made: Callable[..., Any] = method
+    return made
