@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from powersketch.cli.files import check_outputs
 from powersketch.cli.main import main
-from powersketch.comparison import atomic_write
 from powersketch.exceptions import InputError
+from powersketch.files import atomic_write, check_outputs
 from tests.comparison.measured_rows import unit_rows
 
 QUICK = ["--components", "4", "--seeds", "1", "--methods", "power", "--seed", "0"]

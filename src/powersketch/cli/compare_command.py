@@ -125,7 +125,7 @@ def compare_command(
     with all figures.
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.cli.files import check_outputs, read_rows
+    from powersketch.files import check_outputs, read_rows
 
     page = Path(f"{file.stem}-comparison.html") if html is None else html
     check_outputs([file], [page, json_file])
@@ -300,7 +300,7 @@ def _table(comparison: Comparison, left_out: tuple[str, ...]) -> Table:
 
 
 def _write(comparison: Comparison, page: Path, json_file: Path | None) -> None:
-    from powersketch.comparison import atomic_write
+    from powersketch.files import atomic_write
 
     comparison.save_html(page)
     if json_file is not None:

@@ -11,7 +11,7 @@ from powersketch.comparison.prediction import (
     task_of,
 )
 from powersketch.comparison.recommend import Recommendation, best_code, best_line
-from powersketch.comparison.results import Comparison, ExactKernel, Measurement, atomic_write
+from powersketch.comparison.results import Comparison, ExactKernel, Measurement
 from powersketch.comparison.run import compare
 from powersketch.comparison.text import (
     TEXT_HEADINGS,
@@ -35,7 +35,6 @@ __all__ = [
     "Method",
     "Recommendation",
     "Task",
-    "atomic_write",
     "baseline_models",
     "best_code",
     "best_line",

@@ -5,13 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -313,26 +308,6 @@ class Comparison:
         from powersketch.comparison.page import write_page
 
         write_page(self, path)
-
-
-@contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary file beside the path to write to, which then takes the path's place.
-
-    If writing fails or is interrupted, the old file stays and the temporary one is removed. A link
-    stays a link: the file that it leads to is replaced, and keeps its permissions.
-    """
-    final = Path(os.path.realpath(path))
-    temporary = final.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        # O_EXCL: never open a file of this name that somebody else has put there.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        if final.exists():
-            shutil.copymode(final, temporary)
-        yield temporary
-        os.replace(temporary, final)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from powersketch.kernel_ridge.training_rows import (
 )
 from powersketch.linalg import cholesky_solution
 from powersketch.parameters import checked_non_negative
+from powersketch.storable import storable
 
 # This many multiplications take a fraction of a second, after which Ctrl-C takes effect.
 _BLOCK_PRODUCTS = 4e10
@@ -32,6 +33,7 @@ Blocks: TypeAlias = Iterable[tuple[Any, Float64, Vector | None]]
 """Features, targets, and weights or None, of one block of rows after the other."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
     """Coefficients and intercept, in the shapes of scikit-learn's ``Ridge``.
@@ -59,6 +61,7 @@ class RidgeSolution:
     effective_dimension: float | None = field(default=None, repr=False)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RidgeStatistics:
     """Weighted sums over rows of features Z and targets y that ridge regression is solved from.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.storable import storable
 
 # What stands for a value that is not there, among numbers and dates; alone it may be a category.
 _GAPS = {"NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "?", "-", ".", "#N/A"}
@@ -41,6 +42,7 @@ NUMBER, CATEGORY, MANY, DATE, GAPS, LEFT_OUT = (
 """The kinds of columns; of one of gaps, only where they are is of use."""
 
 
+@storable
 @dataclass(frozen=True)
 class Column:
     """What a column was found to hold, and what is said about it.

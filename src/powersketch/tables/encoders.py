@@ -12,6 +12,7 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.utils.validation import validate_data
 
 from powersketch.arrays import Float64
+from powersketch.storable import storable
 
 _NANOSECONDS_PER_DAY = 86_400 * 10**9
 _NANOSECONDS_PER_HOUR = 3600 * 10**9
@@ -34,6 +35,7 @@ class _ColumnEncoder(TransformerMixin, BaseEstimator):
         return X
 
 
+@storable
 class DateParts(_ColumnEncoder):
     """Days since the first date, and year, month, day, weekday and hour where they vary.
 
@@ -101,6 +103,7 @@ def _date_numbers(days: Any, start: int, parts: list[str]) -> Float64:
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
 
 
+@storable
 class FrequencyCodes(_ColumnEncoder):
     """How often a category occurs among the rows of `fit`: its share of them, 0 if it is new.
 
@@ -143,6 +146,7 @@ def _shares(cells: Any) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
     return categories, counts.to_numpy(dtype=np.float64) / len(cells)
 
 
+@storable
 class HashedCategories(_ColumnEncoder):
     """Every category is +1 or −1 in one of a few columns, which its hash chooses.
 

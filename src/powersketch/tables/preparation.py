@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.arrays import Real
 from powersketch.exceptions import InputError, InputTypeError, RangeWarning, warn_user
 from powersketch.parameters import checked_integer, one_of
+from powersketch.storable import storable
 from powersketch.tables.columns import (
     CATEGORY,
     DATE,
@@ -41,6 +42,7 @@ _MOST_NAMES = 5
 _KINDS = (NUMBER, DATE, CATEGORY, MANY, GAPS)
 
 
+@storable
 class TablePreparation(TransformerMixin, BaseEstimator):
     r"""Turn the columns of a table into numbers: categories, dates and missing cells included.
 
@@ -88,7 +90,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     >>> from powersketch import TablePreparation
     >>> table = pandas.DataFrame({"size": [1.0, None, 3.0], "colour": ["red", "blue", "red"]})
     >>> preparation = TablePreparation().fit(table)
-    >>> print(*preparation.recipe_, sep="\\n")
+    >>> print(*preparation.recipe_, sep="; ")
     size: a number; where it is missing (1 row), the median, and a column says so
     colour: 2 categories, a column for each
     >>> preparation.transform(table)

@@ -12,7 +12,7 @@ import numpy as np
 from powersketch.arrays import Float64
 from powersketch.comparison.page.error_charts import NORMS, MethodSeries, charts, method_series
 from powersketch.comparison.recommend import MAIN_METHOD, answer
-from powersketch.comparison.results import Comparison, Measurement, atomic_write
+from powersketch.comparison.results import Comparison, Measurement
 from powersketch.comparison.text import (
     INTERRUPTED,
     baseline_line,
@@ -21,6 +21,7 @@ from powersketch.comparison.text import (
     note_lines,
     seeds_text,
 )
+from powersketch.files import atomic_write
 from powersketch.pages import (
     MISSING,
     Cell,

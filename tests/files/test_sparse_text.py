@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import io, sparse
 
-from powersketch.cli.files import read_rows
 from powersketch.exceptions import InputError
-from tests.cli.test_files import X, dense
+from powersketch.files import read_rows
+from tests.files.test_rows import X, dense
 
 
 def test_a_dense_matrix_market_file(tmp_path: Path) -> None:

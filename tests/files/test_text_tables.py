@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from powersketch.cli.files import read_rows
 from powersketch.exceptions import InputError
+from powersketch.files import read_rows
 
 
 def table(tmp_path: Path, text: str, name: str = "rows.csv") -> Path:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.arrays import Float64, Rows, Vector
-from powersketch.cli.tables import (
+from powersketch.exceptions import InputError
+from powersketch.files.text_tables import (
     finite_numbers,
     problem_of,
     refuse,
@@ -22,7 +23,6 @@ from powersketch.cli.tables import (
     whole_number,
     whole_numbers,
 )
-from powersketch.exceptions import InputError
 
 _MARKET_START = "%%matrixmarket"
 _MARKET_FORM = "%%MatrixMarket matrix coordinate real general"

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.arrays import Rows
-from powersketch.cli.tables import shortened, target_column
-from powersketch.comparison import bytes_text
 from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
+from powersketch.files.text_tables import shortened, target_column
+from powersketch.pages import bytes_text
 
 # Shape, whether columns come first, and the type of the entries.
 Header = tuple[tuple[int, ...], bool, np.dtype[Any]]

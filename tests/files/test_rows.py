@@ -12,8 +12,8 @@ from pyarrow import parquet
 from scipy import io, sparse
 from sklearn.datasets import dump_svmlight_file
 
-from powersketch.cli.files import read_rows
 from powersketch.exceptions import InputError
+from powersketch.files import read_rows
 
 X = np.array([[1.5, 0.0, -2.0], [0.0, 4.0, 1e-3], [7.0, 0.0, 0.25]])
 

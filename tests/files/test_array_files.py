@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from powersketch.cli.files import read_rows
 from powersketch.exceptions import InputError
-from tests.cli.test_files import X, write
+from powersketch.files import read_rows
+from tests.files.test_rows import X, write
 
 
 def test_sparse_archives_stay_sparse(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_an_archive_larger_than_the_memory_is_not_unpacked(
     path = tmp_path / "rows.npz"
     np.savez_compressed(path, np.zeros((1000, 1000)))
     assert path.stat().st_size < 20_000
-    monkeypatch.setattr("powersketch.cli.array_files.available_memory", lambda: 10**6)
+    monkeypatch.setattr("powersketch.files.array_files.available_memory", lambda: 10**6)
     with pytest.raises(InputError, match=r"needs 7\.63 MiB of memory, and 977 KiB are available"):
         read_rows(path)
 
