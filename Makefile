@@ -40,7 +40,7 @@ MAKEFLAGS += --jobs=2
 .PHONY: help demo test lint sanitize clang hostile bench readme clean
 
 help:
-	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
+	@echo "make demo    build, then show features beside scikit-learn's, and a model beside others"
 	@echo "make test    build, then run the linters, the tests and the documentation's examples"
 	@echo "make lint    run the linters, the type checker and the layer contract only"
 	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
@@ -52,7 +52,7 @@ help:
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/powersketch demo
 
 test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
@@ -142,7 +142,7 @@ $(VENV)/.build-tools: $(VENV)/.created
 
 # An editable install maps files when it is made, hence the dependence on every source file.
 $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
-	$(PIP) install --no-build-isolation -e '.[test,demo]'
+	$(PIP) install --no-build-isolation -e '.[test]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -45,6 +46,7 @@ __all__ = [
     "across",
     "bytes_text",
     "number_text",
+    "picture",
     "rendered",
     "seconds_text",
     "spread_text",
@@ -108,6 +110,11 @@ def rendered(template: str, room: str, *, rules: str = "", **values: Any) -> str
         "policy": _policy(style, script),
     }
     return environment.get_template(template).render(values)
+
+
+def picture(title: str, charts: Sequence[Chart], legend: Sequence[tuple[str, Look]]) -> str:
+    """Return charts side by side as one SVG, for a file of its own."""
+    return rendered("picture.svg", __name__, title=title, charts=charts, legend=legend)
 
 
 def _asset(room: str, name: str) -> str:

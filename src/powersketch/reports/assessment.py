@@ -76,10 +76,7 @@ class _Part:
 
     def fitted(self, model: Any) -> Any:
         """Return the model, fitted to the rows."""
-        if self.weights is None:
-            return model.fit(self.X, self.y)
-        last = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
-        return model.fit(self.X, self.y, **{f"{last}sample_weight": self.weights})
+        return fitted(model, self.X, self.y, self.weights)
 
     def prepared(self, preparation: Any) -> _Part:
         """Return the rows as numbers."""
@@ -91,6 +88,14 @@ class _Part:
         X = self.X.iloc[:count] if hasattr(self.X, "iloc") else self.X[:count]
         weights = None if self.weights is None else self.weights[:count]
         return _Part(X, self.y[:count], weights)
+
+
+def fitted(model: Any, X: Any, y: Any, weights: Any = None) -> Any:
+    """Fit a model, or a pipeline that ends with one, to rows that may have weights."""
+    if weights is None:
+        return model.fit(X, y)
+    last = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    return model.fit(X, y, **{f"{last}sample_weight": weights})
 
 
 def assess(
@@ -160,13 +165,11 @@ def assess(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         begin = time.perf_counter()
-        fitted = train.fitted(clone(model))
+        ours = train.fitted(clone(model))
         seconds = time.perf_counter() - begin
-        ours = fitted.predict(test.X)
-    scores = [_score(OURS, name, test, ours, seconds)]
-    preparation = fitted[:-1] if isinstance(fitted, Pipeline) else None
-    for other in _others(name, train.prepared(preparation), test.prepared(preparation), tell):
-        scores.append(other)
+        predicted = ours.predict(test.X)
+    preparation = ours[:-1] if isinstance(ours, Pipeline) else None
+    others = _others(name, train.prepared(preparation), test.prepared(preparation), tell)
     tell("figures")
     sample = test.first(_MOST_IN_FIGURES)
     return ModelReport(
@@ -178,14 +181,14 @@ def assess(
         shape=(values.shape[0], X.shape[1]),
         fit_rows=len(train.y),
         held_out_rows=len(test.y),
-        scores=tuple(scores),
+        scores=(_score(OURS, name, test, predicted, seconds), *others),
         true=sample.y,
-        predicted=np.asarray(ours)[: len(sample.y)],
-        importances=_importances(fitted, test),
-        choice=_choice(fitted),
-        recipe=tuple(getattr(_table_step(fitted), "recipe_", ())),
+        predicted=np.asarray(predicted)[: len(sample.y)],
+        importances=_importances(ours, test),
+        choice=_choice(ours),
+        recipe=tuple(getattr(_table_step(ours), "recipe_", ())),
         warnings=tuple(dict.fromkeys(" ".join(str(each.message).split()) for each in caught)),
-        **_honesty(fitted, sample, name),
+        **_honesty(ours, sample, name),
     )
 
 
@@ -198,7 +201,8 @@ def _divided(
     if len(y) < _FEWEST_ROWS or not 1 <= count < len(y) - 1:
         raise InputError(
             f"{len(y)} rows are too few to hold out a share of {share:g} of them; at least "
-            f"{_FEWEST_ROWS} rows are needed: give more rows, or another share ({_REMEDY_OF_SHARE})."
+            f"{_FEWEST_ROWS} rows are needed: give more rows, or another share "
+            f"({_REMEDY_OF_SHARE})."
         )
     parts = [np.arange(len(y)), y]
     stratify = y if task == "classification" and _can_be_stratified(y, count) else None
@@ -248,50 +252,50 @@ def _others(task: str, train: _Part, test: _Part, tell: Callback) -> list[Score]
     return scores
 
 
-def _honesty(fitted: Any, sample: _Part, task: str) -> dict[str, Any]:
+def _honesty(model: Any, sample: _Part, task: str) -> dict[str, Any]:
     """Return standard deviations or probabilities, as far as the model has them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The same ones have been collected before.
         if task == "classification":
-            probabilities = fitted.predict_proba(sample.X)
-            loss = float(log_loss(sample.y, probabilities, labels=fitted.classes_))
+            probabilities = model.predict_proba(sample.X)
+            loss = float(log_loss(sample.y, probabilities, labels=model.classes_))
             return {
                 "probabilities": probabilities,
-                "classes": tuple(map(str, fitted.classes_)),
+                "classes": tuple(map(str, model.classes_)),
                 "log_loss": loss,
             }
         try:
-            _, deviations = fitted.predict(sample.X, return_std=True)
+            _, deviations = model.predict(sample.X, return_std=True)
         except (InputError, AttributeError) as error:
             return {"no_deviations": str(error)}
         return {"deviations": np.asarray(deviations)}
 
 
-def _table_step(fitted: Any) -> Any:
-    steps = fitted.steps if isinstance(fitted, Pipeline) else []
+def _table_step(model: Any) -> Any:
+    steps = model.steps if isinstance(model, Pipeline) else []
     return next((step for _, step in steps if isinstance(step, TablePreparation)), None)
 
 
-def _final(fitted: Any) -> Any:
-    return fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
+def _final(model: Any) -> Any:
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def _choice(fitted: Any) -> tuple[str, ...]:
+def _choice(model: Any) -> tuple[str, ...]:
     """Return what the model chose and why, sentence by sentence."""
-    choice = getattr(_final(fitted), "choice_", None)
+    choice = getattr(_final(model), "choice_", None)
     if choice is None:
         return ()
     return (*choice.model, str(choice).removeprefix(" ".join(choice.model)).strip())
 
 
-def _importances(fitted: Any, test: _Part) -> Importance:
+def _importances(model: Any, test: _Part) -> Importance:
     """Return how much every column of the table matters, by the metric or by shuffling it."""
     names = [str(name) for name in getattr(test.X, "columns", range(test.X.shape[1]))]
     try:
-        of_numbers = _final(fitted).feature_importances_
+        of_numbers = _final(model).feature_importances_
     except AttributeError:
-        return _by_shuffling(fitted, test, names)
-    table = _table_step(fitted)
+        return _by_shuffling(model, test, names)
+    table = _table_step(model)
     if table is None:
         shares = dict(zip(names, of_numbers.tolist(), strict=True))
     else:
@@ -302,14 +306,14 @@ def _importances(fitted: Any, test: _Part) -> Importance:
     return Importance("by the learned metric, whose diagonal adds up to 1", _ordered(shares))
 
 
-def _by_shuffling(fitted: Any, test: _Part, names: Sequence[str]) -> Importance:
+def _by_shuffling(model: Any, test: _Part, names: Sequence[str]) -> Importance:
     if is_sparse(test.X):
         return Importance("no metric was learned", ())
     sample = test.first(_MOST_PERMUTED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = permutation_importance(
-            fitted, sample.X, sample.y, n_repeats=_PERMUTATIONS, random_state=0
+            model, sample.X, sample.y, n_repeats=_PERMUTATIONS, random_state=0
         )
     shares = dict(zip(names, np.maximum(found.importances_mean, 0.0).tolist(), strict=True))
     why = "no metric was learned: by how much the score falls where a column is shuffled"

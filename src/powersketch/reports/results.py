@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64
-from powersketch.comparison import atomic_write
+from powersketch.files import atomic_write
 from powersketch.pages import number_text, seconds_text
 
 OURS = "powersketch"
@@ -132,7 +132,7 @@ class ModelReport:
         """How the model compares, in one sentence."""
         ours, *others = self.scores
         measure = {"regression": "R²", "classification": "Accuracy"}[self.task]
-        beside = " and ".join(f"{_digits(each.score)} of the {each.name}" for each in others)
+        beside = " and ".join(f"{_digits(each.score)} by {each.name}" for each in others)
         return (
             f"{measure} {_digits(ours.score)} at {self.held_out_rows} rows that the model has not "
             f"seen, beside {beside}."
