@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-import powersketch
 from powersketch.exceptions import InputError, InputTypeError, warn_user
 from powersketch.execution import memory_allowance
 from powersketch.files import check_outputs
@@ -64,7 +64,7 @@ def save(model: Any, path: str | os.PathLike[str], *, compact: bool = True) -> N
     with memory_allowance(*_DRAWN_ANEW):
         encoded = encoder.encode(model, type(model).__name__)
     description = {
-        "powersketch": powersketch.__version__,
+        "powersketch": version("powersketch"),
         "scikit-learn": SCIKIT_LEARN_VERSION,
         "compact": bool(compact),
         "object": encoded,
@@ -134,7 +134,7 @@ def _loaded(path: Path) -> tuple[Any, Content]:
             model = Decoder(content.arrays).decode(content.description["object"])
         if not is_estimator(type(model)):
             raise ValueError("it holds no estimator")
-        version = str(content.description["scikit-learn"])
+        written_with = str(content.description["scikit-learn"])
     except OSError:
         raise
     # What a damaged description brings about in constructors cannot be foreseen.
@@ -144,9 +144,9 @@ def _loaded(path: Path) -> tuple[Any, Content]:
             f"{path.name} cannot be loaded as a model: {reason}. Save the model anew, with this "
             "version if it is an old one."
         ) from error
-    if version.split(".")[:2] != SCIKIT_LEARN_VERSION.split(".")[:2]:
+    if written_with.split(".")[:2] != SCIKIT_LEARN_VERSION.split(".")[:2]:
         warn_user(
-            f"{path.name} was saved with scikit-learn {version}, and this is "
+            f"{path.name} was saved with scikit-learn {written_with}, and this is "
             f"{SCIKIT_LEARN_VERSION}: parts of scikit-learn may work differently."
         )
     return model, content
