@@ -30,6 +30,8 @@ PUBLIC = [
     "accuracy",
     "compare",
     "kernels",
+    "load",
+    "save",
     "solve_kernel_system",
 ]
 OPTIONAL = {"dask", "h5py", "matplotlib", "pandas", "pyarrow", "rich", "typer", "zarr"}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from powersketch.kernel_systems import SketchPreconditioner, solve_kernel_system
     from powersketch.nystroem import LeverageNystroem
+    from powersketch.storage import load, save
     from powersketch.tables import TablePreparation
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "accuracy",
     "compare",
     "kernels",
+    "load",
+    "save",
     "solve_kernel_system",
 ]
 
@@ -60,6 +63,8 @@ _ROOMS = {
     "compare": "comparison",
     "kernel_ridge": "kernel_ridge",
     "kernels": "kernels",
+    "load": "storage",
+    "save": "storage",
     "solve_kernel_system": "kernel_systems",
 }
 

@@ -235,12 +235,12 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 @contextmanager
-def memory_allowance(total: int) -> Iterator[None]:
-    """Let all that is checked to fit into memory meanwhile fit into so many bytes together.
+def memory_allowance(total: int, each: int) -> Iterator[None]:
+    """Let all that is checked to fit into memory meanwhile take so many bytes, together and each.
 
-    What is checked takes a few times as much while it is made; `total` counts what was asked for.
+    While it is made, one of them may take a few times as much.
     """
-    token = _ALLOWANCE.set([total])
+    token = _ALLOWANCE.set([total, each])
     try:
         yield
     finally:
@@ -252,7 +252,7 @@ def check_fits_memory(what: str, needed: int, remedy: str) -> None:
     allowance = _ALLOWANCE.get()
     if allowance is not None:
         allowance[0] -= max(needed, _SMALLEST_OBJECT)
-        if allowance[0] < 0:
+        if allowance[0] < 0 or needed > allowance[1]:
             raise InputError(f"{what} takes {needed} bytes of memory, more than is allowed here.")
     if needed <= _ALWAYS_AVAILABLE:
         return

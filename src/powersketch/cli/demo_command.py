@@ -147,11 +147,12 @@ def _rows(figures: Sequence[_Figures]) -> list[tuple[str, ...]]:
 
 def _meaning(first: _Figures, last: _Figures) -> str:
     return (
-        f"Errors are ‖Z Zᵀ − K‖ / ‖K‖; that of features that are all zero is 1. Degree {last.degree} "
-        f"takes PolynomialSketch {last.seconds / first.seconds:.1f} times as long as degree "
-        f"{first.degree}, PolynomialCountSketch {last.peer_seconds / first.peer_seconds:.0f} "
-        f"times. There PolynomialSketch is {last.peer_seconds / last.seconds:.0f} times faster, and "
-        f"its error {last.peer_error / last.error:.0f} times smaller."
+        "Errors are ‖Z Zᵀ − K‖ / ‖K‖; that of features that are all zero is 1. Degree "
+        f"{last.degree} takes PolynomialSketch {last.seconds / first.seconds:.1f} times as long as "
+        f"degree {first.degree}, PolynomialCountSketch "
+        f"{last.peer_seconds / first.peer_seconds:.0f} times. There PolynomialSketch is "
+        f"{last.peer_seconds / last.seconds:.0f} times faster, and its error "
+        f"{last.peer_error / last.error:.0f} times smaller."
     )
 
 

@@ -186,6 +186,24 @@ class SketchedRidge(RidgeSettings):
             state.pop("_sample", None)
         return state
 
+    def _stored_state(self, *, compact: bool) -> dict[str, Any]:
+        """Return what a file holds: all that was fitted, or only what predictions need."""
+        self._solved()
+        state = {name: value for name, value in vars(self).items() if name != "_posterior"}
+        if not compact or "_statistics_kept" not in state:
+            return self._without_landmarks(state) if compact else state
+        for name in ("statistics_", "_sample", "_left_out"):
+            state.pop(name, None)
+        return self._without_landmarks(state | {"_statistics_kept": False})
+
+    @staticmethod
+    def _without_landmarks(state: dict[str, Any]) -> dict[str, Any]:
+        """Leave out features of landmarks: predictions are sums of kernel values at these."""
+        features = state["_features"]
+        if features is None or features.landmarks is None:
+            return state
+        return {n: v for n, v in state.items() if n != "feature_map_"} | {"_features": None}
+
     def __copy__(self) -> Self:
         """Return a copy that has everything, unlike a pickle."""
         new = type(self).__new__(type(self))
@@ -455,9 +473,8 @@ class SketchedRidge(RidgeSettings):
                 "or 'auto', and fit again."
             )
         return (
-            f"{name} needs statistics_, which a pickle leaves out to be small: fit by partial_fit "
-            "before pickling, which keeps them, or pickle model.statistics_ beside the model and "
-            "set statistics_ after loading."
+            f"{name} needs statistics_, which a pickle and a compact file leave out to be small: "
+            "use powersketch.save(model, path, compact=False), which keeps them."
         )
 
     @property

@@ -90,7 +90,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     >>> from powersketch import TablePreparation
     >>> table = pandas.DataFrame({"size": [1.0, None, 3.0], "colour": ["red", "blue", "red"]})
     >>> preparation = TablePreparation().fit(table)
-    >>> print(*preparation.recipe_, sep="; ")
+    >>> for line in preparation.recipe_:
+    ...     print(line)
     size: a number; where it is missing (1 row), the median, and a column says so
     colour: 2 categories, a column for each
     >>> preparation.transform(table)
