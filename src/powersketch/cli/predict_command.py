@@ -121,7 +121,8 @@ def _predicted(
 def _blocks(model: Any, path: Path, header: bool | None) -> Iterator[Any]:
     """Yield blocks of rows as the model takes them."""
     from powersketch.arrays import slices
-    from powersketch.files import is_table, read_rows, table_blocks
+    from powersketch.cli.table_files import is_table, table_blocks
+    from powersketch.files import read_rows
     from powersketch.tables import TablePreparation
 
     takes_tables = hasattr(model, "steps") and isinstance(model[0], TablePreparation)
