@@ -66,6 +66,13 @@ def fit_command(
             "if not given."
         ),
     ] = None,
+    keep_sums: Annotated[
+        bool,
+        output_option(
+            "--keep-sums",
+            help="Store what standard deviations of predictions need, too: a larger file.",
+        ),
+    ] = False,
     report: Annotated[
         Path | None,
         output_option(
@@ -134,7 +141,7 @@ def fit_command(
         bar(_STEPS - 1, _STEPS, "fitting all rows")
         final = fitted(estimator, data.X, data.y, data.weights)
     found = replace(found, code=_code(path, data, estimator, model_file, weight))
-    save(final, model_file)
+    save(final, model_file, compact=not keep_sums)
     found.save_html(page)
     _show(found, model_file, page, as_json=as_json)
 

@@ -63,7 +63,9 @@ def predict_command(
             return
         with _table(output) as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(names)
+            # Not before the first prediction has been made: errors leave nothing behind.
+            first = next(lines)
+            writer.writerows([names, first])
             writer.writerows(lines)
 
 
@@ -109,13 +111,24 @@ def _predicted(
 
     done = 0
     for block in _blocks(model, path, header):
-        columns = [*model.predict(block, return_std=True)] if std else [model.predict(block)]
+        columns = _with_deviations(model, block) if std else [model.predict(block)]
         columns += [model.predict_proba(block)] if proba else []
         parts = [np.asarray(part).reshape(len(columns[0]), -1).tolist() for part in columns]
         for line in zip(*parts, strict=True):
             yield [cell for part in line for cell in part]
         done += len(columns[0])
         bar(done, None, f"{done} rows")
+
+
+def _with_deviations(model: Any, block: Any) -> list[Any]:
+    try:
+        return [*model.predict(block, return_std=True)]
+    except AttributeError as error:
+        # Models are stored without what is as large as all pairs of features.
+        raise InputError(
+            "the model was stored without the sums that standard deviations follow from: fit it "
+            "with powersketch fit --keep-sums, or do without --std."
+        ) from error
 
 
 def _blocks(model: Any, path: Path, header: bool | None) -> Iterator[Any]:
