@@ -90,6 +90,8 @@ def progress(first: str) -> Iterator[Report]:
         task = bar.add_task(first, total=None)
 
         def report(done: int, total: int | None, text: str) -> None:
-            bar.update(task, completed=done, total=total, description=text)
+            # Of known steps every one is shown; of thousands, as many as the eye can follow.
+            known = total is not None
+            bar.update(task, completed=done, total=total, description=text, refresh=known)
 
         yield report
