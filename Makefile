@@ -115,6 +115,7 @@ $(SANITIZED): $(SANITIZED_PARTS)
 hostile: $(VENV)/.installed
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile --count 20000 --jobs 2
 	$(BIN)/python -m tests.hostile.fuzz_readers --count 105000
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile.fuzz_models --count 100000
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(PART)

@@ -1,4 +1,4 @@
-"""Numbers in binary files: NumPy's formats .npy, and .npz, dense or sparse; and .parquet.
+"""Numbers in NumPy's formats: .npy, and .npz, dense or sparse.
 
 Headers are checked against the size of the file before memory is allocated, all indices before
 SciPy's compiled code uses them, and nothing is ever unpickled.
@@ -11,7 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.arrays import Rows
-from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
-from powersketch.files.text_tables import shortened, target_column
 from powersketch.pages import bytes_text
 
 # Shape, whether columns come first, and the type of the entries.
@@ -41,15 +39,28 @@ _ARCHIVE = b"PK\x03\x04"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def read_array(path: Path) -> NDArray[Any]:
-    """Return the array of a .npy file, which stays on the disk until its rows are needed."""
+class NpyHeader(NamedTuple):
+    """What a .npy file says of its array, and where the numbers begin."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    kind: np.dtype[Any]
+    offset: int
+
+
+def read_npy_header(path: Path) -> NpyHeader:
+    """Return the header of a .npy file of real numbers whose size is right."""
     with path.open("rb") as stream:
         shape, fortran, kind = _header(stream, path.stat().st_size)
         offset = stream.tell()
-    _check_kind(kind)
-    return np.memmap(
-        path, dtype=kind, mode="r", offset=offset, shape=shape, order="F" if fortran else "C"
-    )
+    check_kind(kind)
+    return NpyHeader(shape, fortran, kind, offset)
+
+
+def read_array(path: Path, header: NpyHeader) -> NDArray[Any]:
+    """Return the array of a .npy file, which stays on the disk until its rows are needed."""
+    order: Any = "F" if header.fortran else "C"
+    return np.memmap(path, header.kind, "r", header.offset, header.shape, order)
 
 
 def read_archive(path: Path) -> Rows:
@@ -63,60 +74,16 @@ def read_archive(path: Path) -> Rows:
         if len(members) < len(archive.infolist()):
             raise ValueError("two of its arrays have the same name.")
         if not set(members) >= _OF_SPARSE_ARCHIVES:
-            rows = _member(archive, members[_chosen([*members])])
-            _check_kind(rows.dtype)
+            rows = _member(archive, members[chosen_array([*members])])
+            check_kind(rows.dtype)
             return rows
         arrays = {name: _member(archive, info) for name, info in members.items()}
-    _check_kind(arrays["data"].dtype)
+    check_kind(arrays["data"].dtype)
     return _sparse_matrix(arrays, most_rows=_MOST_EXPANSION * path.stat().st_size)
 
 
-def read_parquet(path: Path, target: str | None) -> Rows:
-    """Return the columns of numbers without the target's; others are refused."""
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise InputError(
-            f"{path.name} needs pyarrow, which is not installed: pip install pyarrow, or convert "
-            "the file to .npy or .csv."
-        ) from error
-    # Given the path, pyarrow would add columns for folders such as year=2020.
-    with path.open("rb") as stream:
-        file = parquet.ParquetFile(stream)
-        names = list(file.schema_arrow.names)
-        _check_room(file.metadata.num_rows, len(names))
-        left_out = target_column(names, len(names), target)
-        table = file.read()
-    columns = {
-        number: _numbers(table.column(number)) for number in range(len(names)) if number != left_out
-    }
-    refused = [names[number] for number, column in columns.items() if column is None]
-    if refused:
-        raise InputError(
-            f"{path.name} has columns that are not numbers: {shortened(refused)}; allowed are "
-            "numbers: encode or remove them, or leave one of them out with --target."
-        )
-    if any(len(column) != file.metadata.num_rows for column in columns.values()):
-        raise ValueError("its columns are not as long as it says.")
-    return np.column_stack([*columns.values()]) if columns else np.empty((0, 0))
-
-
-def _numbers(column: Any) -> Any:
-    """Return a column as an array, with NaN for what is missing, or None if it has no numbers."""
-    values = np.asarray(column.to_numpy())
-    return values if values.dtype.kind in "biuf" else None
-
-
-def _check_room(rows: int, columns: int) -> None:
-    needed = 8 * rows * columns  # An entry takes 8 bytes in float64.
-    if not 0 <= needed <= available_memory():
-        raise ValueError(
-            f"it announces {rows} rows, which need {bytes_text(needed)}, and "
-            f"{bytes_text(available_memory())} are available: it is damaged, or too large."
-        )
-
-
-def _chosen(names: list[str]) -> str:
+def chosen_array(names: list[str]) -> str:
+    """Return the name of the array with the rows: the only one, or one that is called X."""
     usual = [*names] if len(names) == 1 else [name for name in _USUAL_NAMES if name in names]
     if not usual:
         raise ValueError(
@@ -168,7 +135,8 @@ def _header(stream: IO[bytes], size: int) -> Header:
     return shape, fortran, kind
 
 
-def _check_kind(kind: np.dtype[Any]) -> None:
+def check_kind(kind: np.dtype[Any]) -> None:
+    """Refuse what are no real numbers."""
     if kind.kind not in _KINDS_OF_NUMBERS:
         raise ValueError(f"it holds entries of type {kind}; allowed are real numbers: convert it.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,24 +13,65 @@ from scipy import sparse
 
 from powersketch.arrays import Rows, slices
 from powersketch.exceptions import InputError
-from powersketch.files.array_files import read_archive, read_array, read_parquet
-from powersketch.files.sparse_text import read_matrix_market, read_svmlight
-from powersketch.files.text_tables import column_label, read_text, target_column
+from powersketch.files.chunked_files import HDF5, ChunkedSource
+from powersketch.files.column_files import FEATHER, ColumnSource
+from powersketch.files.sources import NpySource, RowSource, SvmlightSource, TextSource, WholeSource
+from powersketch.files.text_tables import column_label
 from powersketch.parameters import refuse_unless_default
 
 _CHECKED_AT_ONCE = 2**20
 _TEXT_TABLES = (".csv", ".tsv")
-# Formats that know no names of columns.
-_MATRICES: dict[str, Callable[[Path], Rows]] = {
-    ".npy": read_array,
-    ".npz": read_archive,
-    ".svm": read_svmlight,
-    ".libsvm": read_svmlight,
-    ".svmlight": read_svmlight,
-    ".mtx": read_matrix_market,
+_SOURCES: dict[str, Callable[[Path, str | None], RowSource]] = {
+    ".npy": NpySource,
+    ".npz": WholeSource,
+    ".svm": SvmlightSource,
+    ".libsvm": SvmlightSource,
+    ".svmlight": SvmlightSource,
+    ".mtx": WholeSource,
+    **dict.fromkeys((".parquet", *FEATHER), ColumnSource),
+    **dict.fromkeys((*HDF5, ".zarr"), ChunkedSource),
 }
-_FORMATS = (*_TEXT_TABLES, *_MATRICES, ".parquet")
-_BINARY = (".npy", ".npz", ".parquet")
+_FORMATS = (*_TEXT_TABLES, *_SOURCES)
+_TEXTS = (*_TEXT_TABLES, ".svm", ".libsvm", ".svmlight", ".mtx")
+
+
+def open_rows(
+    path: str | os.PathLike[str], target: str | None = None, header: bool | None = None
+) -> RowSource:
+    """Return a source of the rows of a file, which reads them by blocks.
+
+    Parameters
+    ----------
+    path : str or path
+        Its name tells the format: .npy, .npz, .csv, .tsv, .svm, .libsvm, .svmlight, .mtx,
+        .parquet, .feather, .arrow, .h5, .hdf5 or .zarr.
+    target : str or None, default=None
+        Name or number of a column to leave out; numbers begin at 0. The labels of the svmlight
+        format are always left out, and do not count as a column.
+    header : bool or None, default=None
+        Whether the first row of a .csv or .tsv file holds names. None detects it, and refuses files
+        where it is not clear.
+
+    Returns
+    -------
+    RowSource
+        With `shape` (the number of rows is None where it is not known), `dtype`, `is_sparse`,
+        `column_names`, and ``blocks(rows, start=0)``.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if not path.is_file() and not (suffix == ".zarr" and path.is_dir()):
+        raise InputError(f"{path} is not a file; give the path of a table of numbers.")
+    if suffix not in _FORMATS:
+        raise InputError(
+            f"{path.name} has an unknown format; allowed are {', '.join(_FORMATS)}: convert it, "
+            "for instance with numpy.save."
+        )
+    if suffix in _TEXT_TABLES:
+        return TextSource(path, target, header)
+    refuse_unless_default("header", header, None, f"for {suffix} files, which have no such row")
+    with errors_that_name(path):
+        return _SOURCES[suffix](path, target)
 
 
 def read_rows(path: Path, target: str | None = None, header: bool | None = None) -> Rows:
@@ -40,15 +82,8 @@ def read_rows(path: Path, target: str | None = None, header: bool | None = None)
 
     Parameters
     ----------
-    path : Path
-        Its name tells the format: .npy, .npz, .csv, .tsv, .svm, .libsvm, .svmlight, .mtx or
-        .parquet.
-    target : str or None, default=None
-        Name or number of a column to leave out; numbers begin at 0. The labels of the svmlight
-        format are always left out, and do not count as a column.
-    header : bool or None, default=None
-        Whether the first row of a .csv or .tsv file holds names. None detects it, and refuses files
-        where it is not clear.
+    path, target, header
+        As in :func:`open_rows`.
 
     Returns
     -------
@@ -60,36 +95,22 @@ def read_rows(path: Path, target: str | None = None, header: bool | None = None)
     InputError
         Where the format is unknown, or an entry is not a finite number.
     """
-    if not path.is_file():
-        raise InputError(f"{path} is not a file; give the path of a table of numbers.")
-    suffix = path.suffix.lower()
-    if suffix not in _FORMATS:
-        raise InputError(
-            f"{path.name} has an unknown format; allowed are {', '.join(_FORMATS)}: convert it, "
-            "for instance with numpy.save."
-        )
-    if suffix in _TEXT_TABLES:
-        rows = read_text(path, target, header)
-    else:
-        refuse_unless_default("header", header, None, f"for {suffix} files, which have no such row")
-        with _errors_that_name(path):
-            rows = _MATRICES[suffix](path) if suffix in _MATRICES else read_parquet(path, target)
-    if suffix in _MATRICES and rows.ndim == 2:
-        column = target_column(None, rows.shape[1], target)
-        rows = rows if column is None else _without_column(rows, column)
-    _check_matrix(path, rows)
+    source = open_rows(path, target, header)
+    with errors_that_name(path):
+        rows = source.read()
+    check_matrix(path, rows)
     return rows
 
 
 @contextmanager
-def _errors_that_name(path: Path) -> Iterator[None]:
+def errors_that_name(path: Path) -> Iterator[None]:
     """Name the file in every error of a library that reads it; readers of text do so by line."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        if path.suffix.lower() not in _BINARY:
+        if path.suffix.lower() in _TEXTS:
             raise
         reason = str(error) or type(error).__name__
         raise InputError(
@@ -97,30 +118,14 @@ def _errors_that_name(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _without_column(rows: Any, column: int) -> Rows:
-    if not sparse.issparse(rows):
-        return np.delete(rows, column, axis=1)
-    # A list of the columns that stay would be longer than all entries of a wide matrix.
-    entries = rows.tocoo()
-    kept = entries.col != column
-    columns = entries.col[kept] - (entries.col[kept] > column)
-    shape = (rows.shape[0], rows.shape[1] - 1)
-    return sparse.csr_array((entries.data[kept], (entries.row[kept], columns)), shape=shape)
-
-
-def _check_matrix(path: Path, rows: Any) -> None:
-    """Refuse what is no matrix, has no entries, or has one that is not finite."""
-    if rows.ndim != 2:
-        raise InputError(
-            f"{path.name} holds an array with {rows.ndim} dimensions; allowed are 2, rows and "
-            "columns: reshape it."
-        )
+def check_matrix(path: Path, rows: Any) -> None:
+    """Refuse what has no entries, or has one that is not finite."""
     if 0 in rows.shape:
         raise InputError(
             f"{path.name} has {rows.shape[0]} rows and {rows.shape[1]} columns to use; at least "
             "one of each is needed."
         )
-    place = _first_not_finite(rows)
+    place = first_not_finite(rows)
     if place is not None:
         row, column = place
         raise InputError(
@@ -129,7 +134,7 @@ def _check_matrix(path: Path, rows: Any) -> None:
         )
 
 
-def _first_not_finite(rows: Any) -> tuple[int, int] | None:
+def first_not_finite(rows: Any) -> tuple[int, int] | None:
     """Return row and column of the first entry that is not finite, if there is one."""
     if sparse.issparse(rows):
         entries = rows.tocoo()

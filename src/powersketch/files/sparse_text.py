@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import ge
 from pathlib import Path
 
 import numpy as np
@@ -210,26 +211,34 @@ def _dense(path: Path, head: _Head, lines: Iterator[Line]) -> Float64:
     )
 
 
-def read_svmlight(path: Path) -> sparse.csr_array:
-    """Return the rows without their labels, or refuse the file by its line.
+def svmlight_lines(path: Path) -> Iterator[tuple[int, list[int], list[float]]]:
+    """Yield number, indices and values of every line, or refuse the file by its line.
 
     A line is a label, maybe ``qid:number``, and ``index:value`` with ascending indices; what
-    follows # is a comment. Indices begin at 1, or at 0 where a 0 is among them.
+    follows # is a comment. The label is left out.
     """
-    values, indices = array("d"), array("q")
-    ends, lines = array("q", [0]), array("q")
+    empty = True
     for number, line in enumerate(text_lines(path), 1):
         content = line.partition("#")[0].strip()
         if not content:
             continue
-        line_indices, line_values = _line_entries(path, number, content)
-        indices.extend(line_indices)
-        values.extend(line_values)
-        ends.append(len(values))
-        lines.append(number)
-    if not lines:
+        empty = False
+        indices, values = _line_entries(path, number, content)
+        if any(map(ge, indices, indices[1:])):
+            refuse(path, number, "its indices do not ascend", "sort them, each one once.")
+        yield number, indices, values
+    if empty:
         raise InputError(f"{path.name} has no rows; give lines of the form {_SVMLIGHT_FORM}")
-    return _svmlight_rows(path, *(np.array(part) for part in (values, indices, ends, lines)))
+
+
+def svmlight_rows(
+    lines: Sequence[tuple[int, list[int], list[float]]], first: int, columns: int
+) -> sparse.csr_array:
+    """Return lines as rows; indices begin at `first`, which is 0 or 1."""
+    ends = np.cumsum([0, *(len(indices) for _, indices, _ in lines)])
+    indices = np.array([index for _, line, _ in lines for index in line], dtype=np.int64)
+    values = np.array([value for _, _, line in lines for value in line], dtype=np.float64)
+    return sparse.csr_array((values, indices - first, ends), shape=(len(lines), columns))
 
 
 def _line_entries(path: Path, number: int, content: str) -> tuple[list[int], list[float]]:
@@ -251,21 +260,3 @@ def _line_entries(path: Path, number: int, content: str) -> tuple[list[int], lis
         bad = next(part for part in parts[1::2] if finite_numbers([part]) is None)
         refuse(path, number, problem_of(bad), _FIX_ENTRY)
     return indices, values
-
-
-def _svmlight_rows(
-    path: Path,
-    values: Vector,
-    indices: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    lines: NDArray[np.int64],
-) -> sparse.csr_array:
-    rows = np.repeat(np.arange(lines.size), np.diff(ends))
-    falling = np.flatnonzero((np.diff(indices) <= 0) & (np.diff(rows) == 0))
-    if falling.size:
-        line = int(lines[rows[falling[0]]])
-        refuse(path, line, "its indices do not ascend", "sort them, each one once.")
-    lowest, highest = (int(indices.min()), int(indices.max())) if indices.size else (1, 0)
-    first = 0 if lowest == 0 else 1
-    shape = (lines.size, highest + 1 - first)
-    return sparse.csr_array((values, indices - first, ends), shape=shape)

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from powersketch.arrays import Rows
+from powersketch.arrays import Float64
 from powersketch.exceptions import InputError
 
 Record = tuple[int, list[str]]
@@ -32,7 +32,7 @@ _SAY_SO = "say --header if it holds names, or --no-header if it is a row."
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """How a table is to be read.
 
     Parameters
@@ -59,7 +59,7 @@ class _Layout:
     row_names: bool
 
 
-def _layout_of(path: Path, header: bool | None) -> _Layout:
+def layout_of(path: Path, header: bool | None) -> Layout:
     """Return the layout, or say what about the first lines is unclear.
 
     Lines before the first record that are empty or begin with # are skipped. The first record is
@@ -75,13 +75,11 @@ def _layout_of(path: Path, header: bool | None) -> _Layout:
     if header is None:
         header = _is_header(path, first, following)
     if not header:
-        return _Layout(delimiter, skipped, None, None, len(first[1]), False)
-    return _with_names(
-        path, _Layout(delimiter, skipped, first[0], None, 0, False), first, following
-    )
+        return Layout(delimiter, skipped, None, None, len(first[1]), False)
+    return _with_names(path, Layout(delimiter, skipped, first[0], None, 0, False), first, following)
 
 
-def _records(path: Path, delimiter: str, skipped: int) -> Iterator[Record]:
+def records(path: Path, delimiter: str, skipped: int) -> Iterator[Record]:
     """Yield the number of the first line and the cells of every record; an empty line has none."""
     lines = (line if line.strip(" \r\n") else "\n" for line in text_lines(path, skipped))
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
@@ -97,7 +95,7 @@ def _records(path: Path, delimiter: str, skipped: int) -> Iterator[Record]:
 
 
 def _first_records(path: Path, delimiter: str, skipped: int) -> list[Record]:
-    filled = (record for record in _records(path, delimiter, skipped) if record[1])
+    filled = (record for record in records(path, delimiter, skipped) if record[1])
     return [*islice(filled, 2)]
 
 
@@ -175,7 +173,7 @@ def _counted(cells: Sequence[str]) -> bool:
     return [cell.strip() for cell in cells] == [str(number) for number in range(len(cells))]
 
 
-def _with_names(path: Path, layout: _Layout, first: Record, following: Sequence[Record]) -> _Layout:
+def _with_names(path: Path, layout: Layout, first: Record, following: Sequence[Record]) -> Layout:
     names = [cell.strip() for cell in first[1]]
     line, cells = following[0] if following else (first[0] + 1, [])
     if len(cells) == len(names) + 1 and names[0]:
@@ -187,38 +185,63 @@ def _with_names(path: Path, layout: _Layout, first: Record, following: Sequence[
     return replace(layout, names=names, width=len(names), row_names=row_names)
 
 
-def read_text(path: Path, target: str | None, header: bool | None = None) -> Rows:
-    """Return the numbers of all rows, or refuse the file by line and column.
+class TextRows:
+    """The numbers of a table in text, read strictly: refused by line and column, or read right.
 
     Every row has as many cells as the header, and every cell outside the target's column is a
     finite number. Names of rows, which R and pandas write as a first column without a name, are
     left out with a note. Empty lines are no rows; among the rows of a single column they may stand
     for missing values, and are refused.
     """
-    layout = _layout_of(path, header)
-    left_out = target_column(layout.names, layout.width, target)
-    kept = [column for column in range(layout.width) if column != left_out]
-    if layout.row_names and left_out != 0:
-        kept.remove(0)
-        sys.stderr.write(
-            f"note: the first column of {path.name} holds names of rows and is left out; name it "
-            "in the header to keep it.\n"
-        )
-    numbers, count = array("d"), 0
-    for line, cells in _rows(path, layout):
-        chosen = cells if len(kept) == layout.width else [cells[column] for column in kept]
-        values = finite_numbers(chosen)
-        if values is None:
-            _refuse_cells(path, line, layout, cells, kept)
-        numbers.extend(values)
-        count += 1
-    return np.array(numbers).reshape(count, len(kept))
+
+    def __init__(self, path: Path, target: str | None, header: bool | None = None) -> None:
+        self._path, self._layout = path, layout_of(path, header)
+        left_out = target_column(self._layout.names, self._layout.width, target)
+        self._kept = [column for column in range(self._layout.width) if column != left_out]
+        if self._layout.row_names and left_out != 0:
+            self._kept.remove(0)
+            note_row_names(path)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the columns that are read."""
+        names = self._layout.names
+        return None if names is None else [names[column] for column in self._kept]
+
+    @property
+    def width(self) -> int:
+        """The number of columns that are read."""
+        return len(self._kept)
+
+    def blocks(self, rows: int | None) -> Iterator[Float64]:
+        """Yield so many rows at a time, all of them for None; the last block may be shorter."""
+        numbers, count = array("d"), 0
+        for line, cells in _rows(self._path, self._layout):
+            every = len(self._kept) == self._layout.width
+            values = finite_numbers(cells if every else [cells[column] for column in self._kept])
+            if values is None:
+                _refuse_cells(self._path, line, self._layout, cells, self._kept)
+            numbers.extend(values)
+            count += 1
+            if count == rows:
+                yield np.array(numbers).reshape(count, self.width)
+                numbers, count = array("d"), 0
+        if count or rows is None:
+            yield np.array(numbers).reshape(count, self.width)
 
 
-def _rows(path: Path, layout: _Layout) -> Iterator[Record]:
+def note_row_names(path: Path) -> None:
+    """Say that a column is not read."""
+    sys.stderr.write(
+        f"note: the first column of {path.name} holds names of rows and is left out; name it "
+        "in the header to keep it.\n"
+    )
+
+
+def _rows(path: Path, layout: Layout) -> Iterator[Record]:
     """Yield the records below the header, all of the same width."""
     empty_line = None
-    for line, cells in _records(path, layout.delimiter, layout.skipped):
+    for line, cells in records(path, layout.delimiter, layout.skipped):
         if line == layout.header_line:
             continue
         if not cells:
@@ -228,11 +251,12 @@ def _rows(path: Path, layout: _Layout) -> Iterator[Record]:
             remedy = "remove the line, or write the missing value."
             refuse(path, empty_line, "it is empty between the rows of a single column", remedy)
         if len(cells) != layout.width:
-            _refuse_width(path, line, layout, len(cells))
+            refuse_width(path, line, layout, len(cells))
         yield line, cells
 
 
-def _refuse_width(path: Path, line: int, layout: _Layout, count: int) -> NoReturn:
+def refuse_width(path: Path, line: int, layout: Layout, count: int) -> NoReturn:
+    """Refuse a row that has another number of cells than the first line."""
     model = "the first row" if layout.header_line is None else f"line {layout.header_line}"
     refuse(
         path,
@@ -243,7 +267,7 @@ def _refuse_width(path: Path, line: int, layout: _Layout, count: int) -> NoRetur
 
 
 def _refuse_cells(
-    path: Path, line: int, layout: _Layout, cells: list[str], kept: list[int]
+    path: Path, line: int, layout: Layout, cells: list[str], kept: list[int]
 ) -> NoReturn:
     """Refuse a row for what it has in place of finite numbers."""
     bad = [column for column in kept if finite_numbers([cells[column]]) is None]
@@ -269,7 +293,12 @@ def text_lines(path: Path, skipped: int = 0) -> Iterator[str]:
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
         for number, line in enumerate(islice(lines, skipped, None), skipped + 1):
             if not line.isascii() and any("\ud800" <= sign <= "\udfff" for sign in line):
-                refuse(path, number, "it is not a text in UTF-8", "convert the file.")
+                refuse(
+                    path,
+                    number,
+                    "it is not a text in UTF-8",
+                    "convert the file, or give its encoding.",
+                )
             yield line
 
 

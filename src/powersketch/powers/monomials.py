@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Vector
+from powersketch.exceptions import InputError
 from powersketch.execution import check_fits_memory
 from powersketch.parameters import checked_integer
 from powersketch.powers.scaled_numbers import Scaled
@@ -112,6 +113,11 @@ class SampledMonomials:
     factors: NDArray[np.int32]
     weights: Scaled
     degree: int
+
+    def __post_init__(self) -> None:
+        # A loaded file may say anything, and high powers take time.
+        if not 1 <= self.exponents.min() <= self.exponents.max() <= self.degree:
+            raise InputError(f"monomials of degree {self.degree} have other exponents")
 
     @classmethod
     def of(cls, tuples: NDArray[np.int32], squared_weights: Scaled) -> SampledMonomials:

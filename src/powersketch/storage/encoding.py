@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from powersketch.storage.container import DTYPES
 MOST_TEXTS = 500_000
 """In all arrays of texts of a file: each takes ten times the memory that it takes in the file."""
 
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, np.ufunc)
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -183,7 +186,7 @@ def _fingerprint(value: Any) -> str:
 
 
 def _refusal(value: Any, path: str) -> str:
-    if callable(value) and not isinstance(value, type):
+    if isinstance(value, _FUNCTIONS):
         return (
             f"{path} is a function, which a file cannot hold: give numbers in its place, for "
             "instance the coefficients of a series, DotProductSketch([1.0, 0.5, 0.25]); "
