@@ -40,7 +40,7 @@ MAKEFLAGS += --jobs=2
 .PHONY: help demo test lint sanitize clang hostile bench readme clean
 
 help:
-	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
+	@echo "make demo    build, then show features beside scikit-learn's, and a model beside others"
 	@echo "make test    build, then run the linters, the tests and the documentation's examples"
 	@echo "make lint    run the linters, the type checker and the layer contract only"
 	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
@@ -52,7 +52,7 @@ help:
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/powersketch demo
 
 test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
@@ -115,6 +115,7 @@ $(SANITIZED): $(SANITIZED_PARTS)
 hostile: $(VENV)/.installed
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile --count 20000 --jobs 2
 	$(BIN)/python -m tests.hostile.fuzz_readers --count 105000
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile.fuzz_models --count 100000
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(PART)
@@ -142,7 +143,7 @@ $(VENV)/.build-tools: $(VENV)/.created
 
 # An editable install maps files when it is made, hence the dependence on every source file.
 $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
-	$(PIP) install --no-build-isolation -e '.[test,demo]'
+	$(PIP) install --no-build-isolation -e '.[test]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed

@@ -110,6 +110,24 @@ class SketchedRidge(BlockwiseRidge):
             state.pop("_sample", None)
         return state
 
+    def _stored_state(self, *, compact: bool) -> dict[str, Any]:
+        """Return what a file holds: all that was fitted, or only what predictions need."""
+        self._solved()
+        state = {name: value for name, value in vars(self).items() if name != "_posterior"}
+        if not compact or "_statistics_kept" not in state:
+            return self._without_landmarks(state) if compact else state
+        for name in ("statistics_", "_sample", "_left_out"):
+            state.pop(name, None)
+        return self._without_landmarks(state | {"_statistics_kept": False})
+
+    @staticmethod
+    def _without_landmarks(state: dict[str, Any]) -> dict[str, Any]:
+        """Leave out features of landmarks: predictions are sums of kernel values at these."""
+        features = state["_features"]
+        if features is None or features.landmarks is None:
+            return state
+        return {n: v for n, v in state.items() if n != "feature_map_"} | {"_features": None}
+
     def __copy__(self) -> Self:
         """Return a copy that has everything, unlike a pickle."""
         new = type(self).__new__(type(self))

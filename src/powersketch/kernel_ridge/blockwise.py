@@ -137,7 +137,6 @@ class BlockwiseRidge(RidgeFits):
                 "or 'auto', and fit again."
             )
         return (
-            f"{name} needs statistics_, which a pickle leaves out to be small: fit by partial_fit "
-            "before pickling, which keeps them, or pickle model.statistics_ beside the model and "
-            "set statistics_ after loading."
+            f"{name} needs statistics_, which a pickle and a compact file leave out to be small: "
+            "use powersketch.save(model, path, compact=False), which keeps them."
         )

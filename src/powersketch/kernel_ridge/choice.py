@@ -26,6 +26,7 @@ from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, SMALLEST_BLOCK, TrainingRows
 from powersketch.kernels import Kernel, Linear
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 Result = TypeVar("Result")
 
@@ -141,6 +142,7 @@ class Candidate:
         return float(features)
 
 
+@storable
 @dataclass(frozen=True)
 class Choice:
     """What was chosen for a fit, and why; ``print(model.choice_)`` says it in sentences.

@@ -31,10 +31,12 @@ from powersketch.linalg import (
     warn_if_not_converged,
 )
 from powersketch.parameters import checked_alpha, checked_tolerance
+from powersketch.storable import storable
 
 _PANEL_ROWS = 512
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class KernelSum:
     """The function x ↦ k(x, points) @ coef + x @ slopes, which needs no features of x."""

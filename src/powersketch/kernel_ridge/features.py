@@ -29,6 +29,7 @@ from powersketch.kernels import Kernel
 from powersketch.linalg import TriangularRows
 from powersketch.nystroem import LeverageNystroem
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 # Of the sums, relative to the trace of the features' Gram matrix; as good as sums of features are.
 _LARGEST_ROUNDING_ERROR = 1e-10
@@ -57,6 +58,7 @@ def fitted_map(feature_map: Any, rows: TrainingRows) -> Any:
     return feature_map.fit(rows.repeated_by_weight() if repeats else rows.X, None)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Features:
     """What the regression is done on: features of a fitted map, and the columns beside them."""

@@ -41,6 +41,7 @@ from powersketch.kernel_ridge.training_rows import (
 from powersketch.kernels import Gaussian, Kernel, Linear
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.storable import storable
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array
 
 FORMS = ("full", "diagonal")
@@ -59,6 +60,7 @@ _FEWEST_ROWS = 40
 _SMALLEST = 1e-12
 
 
+@storable
 @documented
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Columns turned and stretched such that distances are those that matter for y.

@@ -22,6 +22,7 @@ from powersketch.kernel_ridge.statistics import (
 )
 from powersketch.linalg import TriangularRows, cholesky_in_place
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 from powersketch.validation import sound_array
 
 # The leave-one-out error is a mean over at most this many rows: its standard error is then about
@@ -67,6 +68,7 @@ class RegularisationWarning(UserWarning):
     """
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """Some of the rows, each predicted by the model of all others.

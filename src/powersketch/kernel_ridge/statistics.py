@@ -23,6 +23,7 @@ from powersketch.kernel_ridge.training_rows import (
 )
 from powersketch.linalg import cholesky_solution
 from powersketch.parameters import checked_non_negative
+from powersketch.storable import storable
 
 MOST_ROWS_OF_PRODUCTS = 4096
 """Longer sums in float32 would lose digits, and in one go they would take more memory."""
@@ -36,6 +37,7 @@ Blocks: TypeAlias = Iterable[tuple[Any, Float64, Vector | None]]
 """Features, targets, and weights or None, of one block of rows after the other."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
     """Coefficients and intercept, in the shapes of scikit-learn's ``Ridge``.
@@ -63,6 +65,7 @@ class RidgeSolution:
     effective_dimension: float | None = field(default=None, repr=False)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RidgeStatistics:
     """Weighted sums over rows of features Z and targets y that ridge regression is solved from.

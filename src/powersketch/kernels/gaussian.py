@@ -20,6 +20,7 @@ from powersketch.kernels.series import PowerSeries, exponential_series
 from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma
 from powersketch.routines import gaussian_values, squared_norms
+from powersketch.storable import storable
 from powersketch.validation import checked_matrix
 
 # Where gamma · ‖x‖² is above this, rounding errors of inner products can be seen in the kernel.
@@ -29,6 +30,7 @@ _ZERO = 750.0  # exp(−750) is zero in float64
 _MEDIAN_ROWS = 64
 
 
+@storable
 @dataclass(frozen=True)
 class Gaussian(Kernel):
     r"""The kernel :math:`k(x, y) = \exp(-\gamma \|x - y\|^2)`.

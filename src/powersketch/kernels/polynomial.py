@@ -25,10 +25,12 @@ from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.kernels.series.power_series import wide_decimals
 from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma, checked_integer, checked_non_negative
+from powersketch.storable import storable
 
 _HIGHEST_DEGREE = 2**30
 
 
+@storable
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     r"""The kernel :math:`k(x, y) = (\gamma \langle x, y \rangle + c_0)^p`.
@@ -148,6 +150,7 @@ class Polynomial(Kernel):
         )
 
 
+@storable
 @dataclass(frozen=True)
 class Linear(Polynomial):
     r"""The kernel :math:`k(x, y) = \langle x, y \rangle`, the polynomial one of degree 1.
@@ -165,6 +168,7 @@ class Linear(Polynomial):
     coef0: float = field(default=0.0, init=False, repr=False)
 
 
+@storable
 @dataclass(frozen=True)
 class WithLinear(Kernel):
     r"""The sum :math:`k(x, y) + w \langle x, y \rangle` of a kernel and a linear one.

@@ -18,6 +18,7 @@ from scipy import linalg
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, blas_thread_count, interruptible, ordered_map
+from powersketch.storable import storable
 
 _ROUTINES = {np.dtype(np.float64): "dpotrf", np.dtype(np.float32): "spotrf"}
 _INTEGER = ctypes.POINTER(ctypes.c_int)
@@ -308,6 +309,7 @@ def _dominant_rows(diagonal: Real) -> tuple[NDArray[np.intp], float]:
     return rows[np.argsort(-diagonal[rows], kind="stable")], median
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TriangularRows:
     """A lower triangular L, ready to solve z Lᵀ = c for many rows c at a time.

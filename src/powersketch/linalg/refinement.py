@@ -20,6 +20,7 @@ from powersketch.arrays import Float64, Vector, divide_or_zero
 from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress
 from powersketch.linalg.operators import as_operator, near_one
+from powersketch.storable import storable
 from powersketch.validation import checked_columns
 
 # From (n, t) vectors to (n, t) vectors.
@@ -34,6 +35,7 @@ LARGEST_GROWTH = float(np.finfo(np.float64).eps) ** -0.5
 _PRECISION = float(np.finfo(np.float64).eps)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SolverResult:
     """The solution of a linear system A x = b and what is known of its error.

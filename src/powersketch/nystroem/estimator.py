@@ -29,6 +29,7 @@ from powersketch.parameters import (
     refuse_unused,
 )
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.storable import storable
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array
 
 # A row whose k(x, x) is this many times the usual one drowns all others in rounding errors.
@@ -49,6 +50,7 @@ class _Landmarks(NamedTuple):
     features: NystroemFeatures
 
 
+@storable
 @documented
 class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Features Z with Z Zᵀ ≈ K from the kernel's values at landmarks among the rows.
@@ -362,6 +364,7 @@ def _mean_loss(diagonal: Vector, Z: Real) -> float:
     return float(np.mean(1.0 - shares))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class _UsualLoss:
     """What features lack of k(x, x), in the mean over rows like those given to fit.
