@@ -22,7 +22,7 @@ from powersketch.kernels import Gaussian, Polynomial
 from powersketch.reports import assess
 from tests.cli.command_line import COMMAND, environment, on_terminal, write_table
 
-COMMANDS = ("demo", "fit", "predict", "compare", "certify", "solve", "info")
+COMMANDS = ("demo", "fit", "predict", "transform", "compare", "certify", "solve", "info")
 
 
 @pytest.fixture
@@ -174,6 +174,7 @@ def defaults_of(command: str) -> dict[str, Any]:
         ("compare", powersketch.compare, {"task", "seeds", "pilot_rows", "alpha", "methods"}),
         ("certify", accuracy.certify, {"alpha", "confidence"}),
         ("certify", powersketch.PolynomialSketch, {"n_components", "eps"}),
+        ("transform", powersketch.PolynomialSketch, {"n_components", "eps"}),
         ("certify", powersketch.LeverageNystroem, {"n_components", "eps"}),
     ],
 )
@@ -234,3 +235,48 @@ def test_the_demonstration(
     assert picture.lstrip().startswith("<svg")
     assert "PolynomialCountSketch (scikit-learn)" in picture
     assert "diabetes" in (tmp_path / "powersketch-demo.html").read_text(encoding="utf-8")
+
+
+def test_features_of_a_file(rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--kernel", "poly", "--degree", "3", "--n-components", "32", "--seed", "1"]
+    stored = ["--save-model", "map.model"]
+    assert main(["transform", "rows.npy", "features.npy", *options, *stored]) == 0
+    assert "80 rows of 32 features are in features.npy." in capsys.readouterr().out
+    sketch = powersketch.PolynomialSketch(3, n_components=32, random_state=1)
+    np.testing.assert_array_equal(np.load("features.npy"), sketch.fit_transform(rows))
+    assert main(["transform", "rows.npy", "again.npy", "--model", "map.model", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["features"] == 32
+    assert Path("again.npy").read_bytes() == Path("features.npy").read_bytes()
+    assert main(["transform", "rows.npy", "resumed.npy", *options, "--resume"]) == 0
+    assert Path("resumed.npy").read_bytes() == Path("features.npy").read_bytes()
+    assert main(["transform", "rows.npy", "small.npy", *options, "--dtype", "float32"]) == 0
+    assert np.load("small.npy").dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rows.npy"], "Missing argument 'OUT'"),
+        (["nothing.npy", "out.npy"], "nothing.npy is not a file"),
+        (["rows.npy", "rows.npy"], "is the file that is read"),
+        (["rows.npy", "out.txt"], "out.txt"),
+        (["rows.npy", "no/out.npy"], "nothing can be written to no"),
+        (["rows.npy", "out.npy", "--resume"], "--resume needs --seed"),
+        (["rows.npy", "out.npy", "--fit-rows", "0"], "fit-rows=0"),
+        (["rows.npy", "out.npy", "--dtype", "int8"], "int8"),
+        (["table.csv", "out.npy"], "table.csv"),
+        (["bad.npy", "out.npy"], "bad.npy, row 3, column number 1"),
+    ],
+)
+def test_features_that_cannot_be_had(
+    rows: np.ndarray, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = rows.copy()
+    bad[2, 1] = np.nan
+    np.save("bad.npy", bad)
+    before = sorted(os.listdir())
+    assert main(["transform", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert sorted(os.listdir()) == before

@@ -336,3 +336,14 @@ def test_no_pickle_is_loaded_on_the_way(tmp_path: Path) -> None:
     forbid = "import pickle, powersketch; pickle.loads = pickle.load = pickle.Unpickler = None"
     script = f"{forbid}; powersketch.load({str(path)!r})"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_choice_among_measured_maps_is_stored(tmp_path: Path) -> None:
+    """Of many rows, feature maps are measured before one is taken, and the choice lists them."""
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    model = powersketch.SketchedKernelRidge(
+        "gaussian", n_components=16, alpha=1.0, time_budget=None, random_state=0
+    ).fit(X, X[:, 0])
+    assert model.choice_.candidates
+    powersketch.save(model, tmp_path / "a.model")
+    assert powersketch.load(tmp_path / "a.model").choice_ == model.choice_

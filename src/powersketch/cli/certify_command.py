@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from powersketch.cli import map_options
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines, progress, shown_warnings
 from powersketch.cli.options import model_option
-from powersketch.exceptions import InputError
 
 
 def certify_command(
@@ -53,7 +52,7 @@ def certify_command(
     from powersketch.cli.data import load_data
 
     parameters = given_as.kernel_parameters(degree, gamma, coef0, order, depth)
-    stored = None if model is None else _stored(model, parameters, settings)
+    stored = None if model is None else map_options.stored_map(model, parameters, settings)
     X = load_data(Path(file), columns=columns, drop=drop, header=header, dtype=dtype).numbers().X
     with shown_warnings(), progress("features and kernel"):
         sketch = stored
@@ -77,13 +76,3 @@ def certify_command(
         print_json(certificate.to_dict())
     else:
         print_lines([f"{sketch!r}", f"{certificate!r}"])
-
-
-def _stored(model: Path, parameters: dict[str, Any], settings: list[str] | None) -> Any:
-    from powersketch.storage import load
-
-    if parameters or settings:
-        raise InputError(
-            "a stored map brings its own kernel and parameters: leave --model or these options out."
-        )
-    return load(model)

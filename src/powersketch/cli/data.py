@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from powersketch.cli.console import tell
 from powersketch.cli.options import parts_of
-from powersketch.cli.table_files import is_table, read_table
 from powersketch.exceptions import InputError
-from powersketch.files import read_rows
+from powersketch.files import is_table, read_rows, read_table
 from powersketch.parameters import one_of
 from powersketch.tables import TablePreparation
 

@@ -23,7 +23,7 @@ def info_command(
 
     Example: powersketch info diamonds.model
     """
-    from powersketch.cli.table_files import is_data
+    from powersketch.files import is_data
 
     found = _of_data(file, header) if is_data(file) else _of_model(file)
     if as_json:

@@ -21,6 +21,7 @@ from powersketch.cli.info_command import info_command
 from powersketch.cli.options import DEBUG, Debug
 from powersketch.cli.predict_command import predict_command
 from powersketch.cli.solve_command import solve_command
+from powersketch.cli.transform_command import transform_command
 from powersketch.exceptions import InputError, InputTypeError
 
 _FAILED = 1
@@ -52,6 +53,7 @@ for _name, _command in (
     ("demo", demo_command),
     ("fit", fit_command),
     ("predict", predict_command),
+    ("transform", transform_command),
     ("compare", compare_command),
     ("certify", certify_command),
     ("solve", solve_command),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from powersketch.cli.options import given, merged, model_option, settings_for, size
+from powersketch.exceptions import InputError
 
 if TYPE_CHECKING:
     from powersketch.arrays import Rows
@@ -58,3 +60,20 @@ def feature_map(
     sketch = map_for(exact, int(DEFAULT_SIZE))
     options = merged({**chosen, **given(method=method)}, settings_for(type(sketch), settings))
     return sketch.set_params(**options)
+
+
+def stored_map(model: Path, parameters: dict[str, Any], settings: Iterable[str] | None) -> Any:
+    """Return the map of a file; options that would make another one are refused."""
+    from powersketch.storage import load
+
+    if parameters or settings:
+        raise InputError(
+            "a stored map brings its own kernel and parameters: leave --model or these options out."
+        )
+    stored = load(model)
+    if not hasattr(stored, "transform"):
+        raise InputError(
+            f"{model.name} holds a {type(stored).__name__}, which makes no features: use "
+            "powersketch predict, or give a stored feature map."
+        )
+    return stored

@@ -133,9 +133,7 @@ def _with_deviations(model: Any, block: Any) -> list[Any]:
 
 def _blocks(model: Any, path: Path, header: bool | None) -> Iterator[Any]:
     """Yield blocks of rows as the model takes them."""
-    from powersketch.arrays import slices
-    from powersketch.cli.table_files import is_table, table_blocks
-    from powersketch.files import read_rows
+    from powersketch.files import is_table, open_rows, table_blocks
     from powersketch.tables import TablePreparation
 
     takes_tables = hasattr(model, "steps") and isinstance(model[0], TablePreparation)
@@ -148,9 +146,7 @@ def _blocks(model: Any, path: Path, header: bool | None) -> Iterator[Any]:
     if takes_tables:
         yield from table_blocks(path, _BLOCK_ROWS, header=header)
         return
-    rows = read_rows(path)
-    for part in slices(rows.shape[0], _BLOCK_ROWS):
-        yield rows[part]
+    yield from open_rows(path, header=header).blocks(_BLOCK_ROWS)
 
 
 @contextmanager

@@ -34,6 +34,11 @@ _WIDE = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _COPIED_AT_ONCE = 1 << 20
 
 
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Tell by its name whether a file holds a table, whose columns may be of any type."""
+    return Path(path).suffix.lower() in _FORMATS
+
+
 def read_table(
     path: str | os.PathLike[str],
     *,

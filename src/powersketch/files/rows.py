@@ -35,6 +35,11 @@ _FORMATS = (*_TEXT_TABLES, *_SOURCES)
 _TEXTS = (*_TEXT_TABLES, ".svm", ".libsvm", ".svmlight", ".mtx")
 
 
+def is_data(path: str | os.PathLike[str]) -> bool:
+    """Tell by its name whether a file holds rows or a table."""
+    return Path(path).suffix.lower() in _FORMATS
+
+
 def open_rows(
     path: str | os.PathLike[str], target: str | None = None, header: bool | None = None
 ) -> RowSource:

@@ -91,6 +91,7 @@ class Budget:
     bytes: float | None = None
 
 
+@storable
 @dataclass(frozen=True)
 class Candidate:
     """A feature map as it did on the pilot.
