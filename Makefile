@@ -122,6 +122,10 @@ bench: $(VENV)/.bench
 readme: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.readme
 
+# All systems, from this machine; see tools/build_wheels.py.
+wheels: $(VENV)/.wheels
+	$(BIN)/python -m tools.build_wheels
+
 clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
@@ -147,6 +151,10 @@ $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(PIP) install --no-build-isolation -e '.[bench]'
+	@touch $@
+
+$(VENV)/.wheels: $(VENV)/.installed
+	$(PIP) install --no-build-isolation -e '.[wheels]'
 	@touch $@
 
 $(VENV)/.clang: $(VENV)/.created
