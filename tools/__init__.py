@@ -1,1 +1,1 @@
-"""Builds, checks and releases the distributions; `make` calls it, and no part of the library does."""
+"""Builds, checks and releases the distributions; `make` calls it, the library never does."""

@@ -1,4 +1,4 @@
-"""Builds the sdist and the wheels of all systems on one Linux machine: `python -m tools.build_wheels`.
+"""Builds the sdist and all wheels on one Linux machine: `python -m tools.build_wheels`.
 
 Clang and the C libraries of all targets come from the package ziglang. The headers of the Python
 that builds serve all targets: those of CPython differ between 64-bit Unix systems in nothing that
@@ -147,12 +147,14 @@ def check_wheel(wheel: Path) -> None:
         return
     report = json.loads(run([sys.executable, "-m", "abi3audit", "--strict", "--report", wheel]))
     modules = [module for spec in report["specs"].values() for module in spec["wheel"]]
-    if not modules or not all(module["result"]["is_abi3_baseline_compatible"] for module in modules):
+    if not modules or not all(
+        module["result"]["is_abi3_baseline_compatible"] for module in modules
+    ):
         raise CommandError(f"{wheel.name} does not keep to the stable ABI of its tag: {report}")
 
 
 def _tagged_for_linux(wheel: Path, target: Target) -> Path:
-    """Let auditwheel find the oldest C library that has all the wheel needs, and name it by that."""
+    """Let auditwheel find the oldest C library that the wheel runs with, and name it by that."""
     binaries = Path(sys.executable).parent
     environment = {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
     repaired = wheel.parent / "repaired"

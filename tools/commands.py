@@ -70,7 +70,7 @@ def required_python(version: str) -> Path:
 
 
 def new_environment(name: str, python: Path) -> Path:
-    """Return the interpreter of a new and empty environment, which replaces the last of its name."""
+    """Return the interpreter of a new, empty environment, in place of the last of its name."""
     folder = BUILD / "environments" / name
     shutil.rmtree(folder, ignore_errors=True)
     run([python, "-m", "venv", folder])
