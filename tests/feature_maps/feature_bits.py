@@ -26,17 +26,16 @@ def feature_bits(case: Case, dtype: Any, container: Any) -> str:
     return f"rows {_hash(X)} features {_hash(features)}"
 
 
-def all_bits() -> dict[str, str]:
+def all_bits(*, any_processor: bool = False) -> dict[str, str]:
     """Return the hashes of all cases that promise their bits, by name, dtype and container."""
-    return {
-        f"{name}, {np.dtype(dtype).name}, {container.__name__}": feature_bits(
-            case, dtype, container
-        )
-        for name, case in CASES.items()
-        if case.portable
-        for dtype in FLOATS
-        for container in (np.asarray, sp.csr_array)
-    }
+    bits = {}
+    for name, case in CASES.items():
+        if not case.portable or (any_processor and not case.own_arithmetic):
+            continue
+        for dtype, container in itertools.product(FLOATS, (np.asarray, sp.csr_array)):
+            key = f"{name}, {np.dtype(dtype).name}, {container.__name__}"
+            bits[key] = feature_bits(case, dtype, container)
+    return bits
 
 
 def _hash(array: Any) -> str:
