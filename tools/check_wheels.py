@@ -41,7 +41,7 @@ CORE = (
     "tests/powers",
     "tests/validation",
     "tests/feature_maps/test_determinism.py",
-    "tests/feature_maps/test_array_libraries.py",
+    "tests/ecosystem/test_array_libraries.py",
     "tests/feature_maps/test_scikit_learn_contract.py",
     "tests/kernel_ridge/test_scikit_learn_contract.py",
     "tests/kernel_systems/test_solve.py",
@@ -118,7 +118,7 @@ def check_torch() -> None:
     """Run the tests of array libraries with torch beside the strict one."""
     python = new_environment("torch", required_python(OLDEST_PYTHON))
     install(python, wheel_for(OLDEST_PYTHON, "x86_64"), TORCH, *TEST_TOOLS)
-    command = [python, "-m", "pytest", "-q", "tests/feature_maps/test_array_libraries.py"]
+    command = [python, "-m", "pytest", "-q", "tests/ecosystem/test_array_libraries.py"]
     run(command, environment={**_QUIET, "POWERSKETCH_TEST_TORCH": "1"}, folder=TESTS, show=True)
 
 
