@@ -37,7 +37,7 @@ ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint sanitize clang hostile bench readme wheels test-wheels clean
+.PHONY: help demo test lint sanitize clang hostile bench readme wheels test-wheels release clean
 
 help:
 	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
@@ -50,6 +50,7 @@ help:
 	@echo "make readme  write the measured figures into README.md"
 	@echo "make wheels  build the sdist and the wheels for Linux and macOS into dist/"
 	@echo "make test-wheels  install these wheels into clean environments and test them, AArch64 under qemu"
+	@echo "make release check what a release needs: tag, changelog, wheels, documentation, tests; publishes nothing"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
 
@@ -131,6 +132,10 @@ wheels: $(VENV)/.wheels
 # The wheels as they are in dist/, in environments of their own; CHECK=... for a part.
 test-wheels: $(VENV)/.wheels
 	$(BIN)/python -m tools.check_wheels $(CHECK)
+
+# A dry run: it checks everything and publishes nothing.
+release: $(VENV)/.wheels
+	$(BIN)/python -m tools.release
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
