@@ -37,7 +37,7 @@ ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint sanitize clang hostile bench readme clean
+.PHONY: help demo test lint sanitize clang hostile bench readme wheels test-wheels release clean
 
 help:
 	@echo "make demo    build, then show features beside scikit-learn's, and a model beside others"
@@ -48,6 +48,9 @@ help:
 	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
 	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
 	@echo "make readme  write the measured figures into README.md"
+	@echo "make wheels  build the sdist and the wheels for Linux and macOS into dist/"
+	@echo "make test-wheels  install these wheels into clean environments and test them, AArch64 under qemu"
+	@echo "make release check what a release needs: tag, changelog, wheels, documentation, tests; publishes nothing"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
 
@@ -123,6 +126,18 @@ bench: $(VENV)/.bench
 readme: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.readme
 
+# All systems, from this machine; see tools/build_wheels.py.
+wheels: $(VENV)/.wheels
+	$(BIN)/python -m tools.build_wheels
+
+# The wheels as they are in dist/, in environments of their own; CHECK=... for a part.
+test-wheels: $(VENV)/.wheels
+	$(BIN)/python -m tools.check_wheels $(CHECK)
+
+# A dry run: it checks everything and publishes nothing.
+release: $(VENV)/.wheels
+	$(BIN)/python -m tools.release
+
 clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
@@ -148,6 +163,10 @@ $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(PIP) install --no-build-isolation -e '.[bench]'
+	@touch $@
+
+$(VENV)/.wheels: $(VENV)/.installed
+	$(PIP) install --no-build-isolation -e '.[wheels]'
 	@touch $@
 
 $(VENV)/.clang: $(VENV)/.created

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from powersketch.arrays import is_sparse
+from powersketch.ecosystem import DocumentationLinks
 from powersketch.exceptions import FarRowWarning, InputError, InputTypeError, held_back
 from powersketch.execution import thread_count
 from powersketch.kernel_ridge.choice import (
@@ -64,7 +65,7 @@ _PARAMETERS_OF_MAP = (
 )
 
 
-class RidgeSettings(BaseEstimator):
+class RidgeSettings(DocumentationLinks, BaseEstimator):
     """The parameters that both estimators have: their checks, and the features they ask for."""
 
     # Whether many landmarks are solved for by iterations, which give no standard deviations.
