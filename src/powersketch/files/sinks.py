@@ -237,11 +237,13 @@ def _to_archive(rows: Real, path: Path) -> None:
         "fortran_order": False,
         "shape": rows.shape,
     }
-    with zipfile.ZipFile(path, "w") as archive:
-        with archive.open(member, "w", force_zip64=True) as stream:
-            npy.write_array_header_1_0(stream, header)
-            for block in _row_blocks(rows):
-                stream.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
+    with (
+        zipfile.ZipFile(path, "w") as archive,
+        archive.open(member, "w", force_zip64=True) as stream,
+    ):
+        npy.write_array_header_1_0(stream, header)
+        for block in _row_blocks(rows):
+            stream.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
 
 
 def _to_parquet(rows: Real, path: Path) -> None:
