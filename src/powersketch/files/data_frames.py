@@ -207,10 +207,12 @@ def _in_utf8(path: Path, encoding: str | None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
         try:
-            with path.open(encoding=encoding, newline="") as source:
-                with copy.open("w", encoding="utf-8", newline="") as target:
-                    while part := source.read(_COPIED_AT_ONCE):
-                        target.write(part)
+            with (
+                path.open(encoding=encoding, newline="") as source,
+                copy.open("w", encoding="utf-8", newline="") as target,
+            ):
+                while part := source.read(_COPIED_AT_ONCE):
+                    target.write(part)
         except UnicodeError as error:
             line = copy.read_bytes().count(b"\n") + 1
             what = f"it or a line near it is not a text in {encoding} ({error})"
