@@ -103,9 +103,9 @@ def test_a_failed_run_leaves_nothing_behind(suffix: str, tmp_path: Path) -> None
 
 def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     X = rows()
-    with pytest.raises(KeyboardInterrupt), open_sink(tmp_path / "a.npy", (50, 4), X.dtype) as sink:
-        sink.write(X[:20])
-        raise KeyboardInterrupt
+    sink = open_sink(tmp_path / "a.npy", (50, 4), X.dtype)
+    sink.write(X[:20])
+    sink.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     with pytest.raises(InputError, match="is of another run"):
         open_sink(tmp_path / "a.npy", (50, 4), X.dtype, run="other", resume=True)
     with open_sink(tmp_path / "a.npy", (50, 4), X.dtype, resume=True) as sink:
@@ -147,8 +147,8 @@ def test_killed_runs_resume_with_the_same_bits(tmp_path: Path) -> None:
     X = np.random.default_rng(1).standard_normal((40_000, 8))
     np.save(tmp_path / "rows.npy", X)
     expected = PolynomialSketch(3, n_components=64, random_state=0).fit(X[:100]).transform(X)
-    draws, killed = random.Random(0), 0
-    for _ in range(40):
+    draws = random.Random(0)
+    for killed in range(40):
         child = subprocess.Popen([sys.executable, "-c", _RUN], cwd=tmp_path)
         while killed < 3 and child.poll() is None:
             if (tmp_path / ".out.npy.progress").exists():
@@ -158,7 +158,6 @@ def test_killed_runs_resume_with_the_same_bits(tmp_path: Path) -> None:
             time.sleep(0.005)
         if child.wait() == 0:
             break
-        killed += 1
         assert not (tmp_path / "out.npy").exists()
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
     assert sorted(os.listdir(tmp_path)) == ["out.npy", "rows.npy"]
