@@ -31,6 +31,7 @@ from powersketch.random_streams import RandomStreams
 _BLOCK_ROWS, _BLOCK_BYTES = 1024, 8 << 20
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
+_JITTER_FOR_FLOAT32 = 1e-7
 
 
 class RowProducts(Protocol):
@@ -229,7 +230,10 @@ class LandmarkValues(BlockProducts):
     ) -> None:
         assert features.landmarks is not None
         self.factor = features.landmarks.factor_
-        self._values = features.values_in_float32()
+        if features.landmarks.jitter_ < _JITTER_FOR_FLOAT32:
+            # Of nearly dependent landmarks, rounding errors of values would be seen in features.
+            self.dtype, self.least_residual = np.float64, 1e-12
+        self._values = features.values_in(self.dtype)
         self._stored: Real | None = None
         size = features.size(rows.X)
         if stored:
@@ -239,7 +243,7 @@ class LandmarkValues(BlockProducts):
 
     def _computed(self, X: Rows, size: int) -> Real:
         """Return the values of all rows, computed by several threads."""
-        stored = np.empty((X.shape[0], size), np.float32)
+        stored = np.empty((X.shape[0], size), self.dtype)
 
         def write(part: slice) -> None:
             stored[part] = self._values(X[part])
