@@ -226,7 +226,13 @@ class LandmarkValues(BlockProducts):
     """Kernel values at landmarks, of which features are L⁻¹ times, and columns beside them."""
 
     def __init__(
-        self, features: Features, rows: TrainingRows, *, fit_intercept: bool, stored: bool
+        self,
+        features: Features,
+        rows: TrainingRows,
+        *,
+        fit_intercept: bool,
+        stored: bool,
+        verbose: int = 0,
     ) -> None:
         assert features.landmarks is not None
         self.factor = features.landmarks.factor_
@@ -238,7 +244,7 @@ class LandmarkValues(BlockProducts):
         size = features.size(rows.X)
         if stored:
             self._stored = self._computed(rows.X, size)
-        self._inverses = LandmarkInverses(self.factor)
+        self._inverses = LandmarkInverses(self.factor, verbose)
         super().__init__(rows, size, fit_intercept=fit_intercept)
 
     def _computed(self, X: Rows, size: int) -> Real:
