@@ -106,14 +106,14 @@ class Features:
             return at_landmarks
         return lambda X: np.concatenate([at_landmarks(X), self._columns(X)], axis=1)
 
-    def values_in_float32(self) -> Callable[[Rows], Real]:
-        """Return the same function for rows of any dtype, with values as rounded as quick."""
+    def values_in(self, dtype: Any) -> Callable[[Rows], Real]:
+        """Return the same function with values, and the products they come from, in this dtype."""
         assert self.landmarks is not None
-        single = np.dtype(np.float32)
-        at_landmarks = self.landmarks.kernel_.columns(self.landmarks.landmarks_, precision=single)
+        kind = np.dtype(dtype)
+        at_landmarks = self.landmarks.kernel_.columns(self.landmarks.landmarks_, precision=kind)
         if not self.weight:
-            return lambda X: at_landmarks(X, single)
-        return lambda X: np.concatenate([at_landmarks(X, single), self._columns(X)], axis=1)
+            return lambda X: at_landmarks(X, kind)
+        return lambda X: np.concatenate([at_landmarks(X, kind), self._columns(X)], axis=1)
 
     def _columns(self, X: Rows) -> Real:
         columns: Real = dense(X) * X.dtype.type(math.sqrt(self.weight))

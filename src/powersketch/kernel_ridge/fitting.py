@@ -149,7 +149,9 @@ class RidgeFits(RidgeSettings):
             return SparseColumns(features, rows, fit_intercept=intercept)
         stored = fitted["_plan"].stored
         if features.landmarks is not None:
-            return LandmarkValues(features, rows, fit_intercept=intercept, stored=stored)
+            return LandmarkValues(
+                features, rows, fit_intercept=intercept, stored=stored, verbose=self.verbose
+            )
         return DenseFeatures(
             features, rows, fit_intercept=intercept, stored=stored, seed=fitted["seed_"]
         )

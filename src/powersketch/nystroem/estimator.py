@@ -349,7 +349,7 @@ class LeverageNystroem(
         order = np.argsort(indices)
         scores = np.concatenate((scores[drawn], np.ones(absurd.size)))[order]
         jitter = None if self.jitter is None else float(self.jitter)
-        features = NystroemFeatures.of(kernel, X[indices[order]], jitter, threads)
+        features = NystroemFeatures.of(kernel, X[indices[order]], jitter, threads, self.verbose)
         return _Landmarks(indices[order], scores, features)
 
     def _check_parameters(self) -> None:
