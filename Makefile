@@ -47,7 +47,7 @@ help:
 	@echo "make clang   compile the routines with Clang and compare the bits of all instruction sets"
 	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
 	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
-	@echo "make readme  write the measured figures into README.md"
+	@echo "make readme  write the measured figures into README.md and docs"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
 
@@ -58,7 +58,7 @@ test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
 	$(ONE_BLAS_THREAD) SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n 2 tests
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs powersketch
-	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
