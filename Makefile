@@ -47,7 +47,7 @@ help:
 	@echo "make clang   compile the routines with Clang and compare the bits of all instruction sets"
 	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
 	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
-	@echo "make readme  write the measured figures into README.md"
+	@echo "make readme  write the measured figures into README.md and docs"
 	@echo "make wheels  build the sdist and the wheels for Linux and macOS into dist/"
 	@echo "make test-wheels  install these wheels into clean environments and test them, AArch64 under qemu"
 	@echo "make release check what a release needs: tag, changelog, wheels, documentation, tests; publishes nothing"
@@ -61,7 +61,7 @@ test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
 	$(ONE_BLAS_THREAD) SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n 2 tests
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs powersketch
-	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Writes measured figures into README.md, at its lines `<!-- measured: NAME -->`."""
+"""Writes measured figures into README.md and docs, at lines `<!-- measured: NAME -->`."""
 
 import json
 import re
@@ -10,7 +10,8 @@ from typing import Any
 
 from benchmarks.report import RESULTS, write_atomically
 
-README = Path(__file__).parents[1] / "README.md"
+_HOME = Path(__file__).parents[1]
+PAGES = (_HOME / "README.md", _HOME / "docs" / "benchmarks.md")
 _PLACE = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -137,14 +138,17 @@ EXCERPTS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Write README.md, or with --check only tell whether it is up to date."""
-    present = README.read_text("utf-8")
-    wanted = with_figures(present, json.loads(RESULTS.read_text("utf-8")))
-    if arguments == ["--check"] and wanted != present:
-        print("README.md does not show the figures of benchmarks/results.json: run make readme")
-        return 1
-    if wanted != present:
-        write_atomically(README, wanted)
+    """Write the pages, or with --check only tell whether they are up to date."""
+    results = json.loads(RESULTS.read_text("utf-8"))
+    texts = {page: page.read_text("utf-8") for page in PAGES}
+    wanted = {page: with_figures(text, results) for page, text in texts.items()}
+    outdated = [page for page in PAGES if wanted[page] != texts[page]]
+    if arguments == ["--check"]:
+        for page in outdated:
+            print(f"{page.name} does not show the figures of benchmarks/results.json: make readme")
+        return int(bool(outdated))
+    for page in outdated:
+        write_atomically(page, wanted[page])
     return 0
 
 
