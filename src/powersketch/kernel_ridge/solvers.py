@@ -146,7 +146,9 @@ def _plans(problem: Problem, solver: str, memory_budget: float | None) -> list[P
         return plans
     for stored, most in ((True, to_store), (False, limit)):
         if problem.bytes_of_iterations(stored=stored) <= most:
-            seconds = problem.seconds_of_iterations(stored=True)
+            # What this machine happens to have free must not decide on the solver.
+            predicted = stored or memory_budget is None
+            seconds = problem.seconds_of_iterations(stored=predicted)
             bytes = problem.bytes_of_iterations(stored=stored)
             plans.append(Plan("cg", stored, seconds, bytes))
             break
