@@ -21,9 +21,9 @@ from powersketch.feature_maps import SKETCHED_KERNELS, FeatureMap, map_for
 from powersketch.kernel_ridge.statistics import (
     Blocks,
     RidgeStatistics,
-    mirror_upper_triangle,
     statistics_of_blocks,
 )
+from powersketch.kernel_ridge.sums import mirror_upper_triangle
 from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
 from powersketch.kernels import Kernel
 from powersketch.linalg import TriangularRows
@@ -131,9 +131,16 @@ def feature_blocks(
 
 
 def feature_statistics(
-    features: Features, rows: TrainingRows, block_bytes: int, progress: Progress
+    features: Features,
+    rows: TrainingRows,
+    block_bytes: int,
+    progress: Progress,
+    rounding: float | None = None,
 ) -> RidgeStatistics:
-    """Return the statistics of the features; those of landmarks from kernel values, if possible."""
+    """Return the statistics of the features; those of landmarks from kernel values, if possible.
+
+    With `rounding`, products are computed in float32, and this is the norm of their errors.
+    """
     if features.landmarks is not None:
         solver = TriangularRows.of(features.landmarks.factor_)
         if well_conditioned(solver):
@@ -143,7 +150,10 @@ def feature_statistics(
             if beside:
                 solver = TriangularRows.of(block_diag(solver.factor, np.eye(beside)))
             return solved_statistics(statistics_of_blocks(sums), solver)
-    return statistics_of_blocks(feature_blocks(features, rows, block_bytes, progress=progress))
+    blocks = feature_blocks(features, rows, block_bytes, progress=progress)
+    if rounding is None:
+        return statistics_of_blocks(blocks)
+    return statistics_of_blocks(blocks, np.float32, rounding)
 
 
 def solved_statistics(values: RidgeStatistics, solver: TriangularRows) -> RidgeStatistics:
