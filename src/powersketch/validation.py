@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows
+from powersketch.engines import refuse_elsewhere
 from powersketch.exceptions import InputError, InputTypeError
 
 REAL_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -116,8 +117,10 @@ def sound_array(name: str, X: Any) -> Any:
     """Return the array if it can be read without harm, or say what is wrong with it.
 
     Sparse matrices must point at entries that exist, and masked arrays may have no masked entry.
-    Anything else is left to later checks.
+    Rows that are elsewhere, such as those of Dask, would be loaded by the next function that takes
+    them for an array. Anything else is left to later checks.
     """
+    refuse_elsewhere(name, X)
     if sparse.issparse(X):
         return _sound_sparse(name, X)
     if isinstance(X, np.ma.MaskedArray):
