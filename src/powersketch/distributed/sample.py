@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dask
+import numpy as np
 
 from powersketch.distributed.blocks import RowBlocks, checked_block, in_block
 from powersketch.distributed.running import compute, tree
@@ -33,7 +34,8 @@ def _taken(block: Any, number: int, first: int, total: int, most: int, meta: Any
     def call() -> ChoiceRows:
         with blas_threads(1):
             rows = checked_rows(checked_block(block, number, meta))
-            return ChoiceRows.of_block(rows, first, total, most)
+            numbers = first + np.arange(rows.shape[0])
+            return ChoiceRows.of(rows, numbers, total, most)
 
     chosen: ChoiceRows = in_block(number, first, call)
     return chosen

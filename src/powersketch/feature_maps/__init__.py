@@ -11,6 +11,7 @@ from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
 from powersketch.feature_maps.pilot import (
     DO_NOT_COUNT,
+    TypicalRows,
     absurd_distances,
     absurd_rows,
     capped,
@@ -33,6 +34,7 @@ __all__ = [
     "GaussianSketch",
     "NeuralTangentSketch",
     "PolynomialSketch",
+    "TypicalRows",
     "absurd_distances",
     "absurd_rows",
     "are_many",

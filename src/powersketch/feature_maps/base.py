@@ -219,7 +219,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _rows_in_view(self, rows: Rows) -> tuple[Rows, Rows]:
         """Return the rows that sizes are measured on, and those that choices are made from."""
         if are_many(rows.shape[0], self.most_rows_in_view):
-            chosen = ChoiceRows.of_block(rows, 0, rows.shape[0], self.most_rows_in_view)
+            chosen = ChoiceRows.of_all(rows, self.most_rows_in_view)
             chosen.warn_of_far_rows(DO_NOT_COUNT)
             return chosen.rows, chosen.rows
         return rows, without_rows(rows, absurd_rows(rows))

@@ -49,9 +49,9 @@ def spread_numbers(total: int, most: int) -> NDArray[np.int64]:
 class ChoiceRows:
     """Rows of one or more blocks, in their order, that choices for all rows are made from.
 
-    `numbers` are those of the rows among all. `longest` is the place of the longest one; it is in
-    the sample only for its length, unless it is `drawn`. Rows absurdly far from the others of
-    their block are left out: their numbers and distances are in `far` and `ratios`.
+    `numbers` are those of the rows among all. `longest` is the place of the longest one; it is
+    there only for its length, unless it was `drawn`. Rows absurdly far from the others of their
+    block are left out: their numbers and distances are in `far` and `ratios`.
     """
 
     rows: Rows
@@ -62,22 +62,30 @@ class ChoiceRows:
     ratios: Vector
 
     @classmethod
-    def of_block(cls, X: Rows, first: int, total: int, most: int) -> Self:
-        """Take those of a block of checked rows, the first of which has this number of `total`."""
+    def of(cls, X: Rows, numbers: NDArray[np.int64], total: int, most: int) -> Self:
+        """Take those of some checked rows, which have these numbers among `total`."""
         far, ratios = absurd_distances(X)
-        numbers = spread_numbers(total, most)
-        inside = numbers[(numbers >= first) & (numbers < first + X.shape[0])] - first
-        places = np.setdiff1d(inside, far)
+        drawn = np.flatnonzero(np.isin(numbers, spread_numbers(total, most), assume_unique=True))
+        places = np.setdiff1d(drawn, far)
         norms = routines.squared_norms(X)
         norms[far] = -1.0
         longest = int(np.argmax(norms))
-        drawn = bool(np.isin(longest, places))
-        if not drawn:
-            places = np.union1d(places, [longest])
+        is_drawn = longest in places
+        places = places if is_drawn else np.union1d(places, [longest])
         rows = X[places]
-        rows = np.ascontiguousarray(rows) if isinstance(X, np.ndarray) else rows
-        place = int(np.searchsorted(places, longest))
-        return cls(rows, places + first, place, drawn, far + first, ratios)
+        return cls(
+            np.ascontiguousarray(rows) if isinstance(X, np.ndarray) else rows,
+            numbers[places],
+            int(np.searchsorted(places, longest)),
+            is_drawn,
+            numbers[far].astype(np.intp),
+            ratios,
+        )
+
+    @classmethod
+    def of_all(cls, X: Rows, most: int) -> Self:
+        """Take those of all rows, which are in memory."""
+        return cls.of(X, np.arange(X.shape[0]), X.shape[0], most)
 
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils.validation import validate_data
 
 from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
+from powersketch.feature_maps import MOST_CHOICE_ROWS, are_many
 from powersketch.kernel_ridge.choice import (
     MOST_SUMMED_FEATURES,
 )
@@ -23,8 +26,8 @@ from powersketch.kernel_ridge.dual import (
 from powersketch.kernel_ridge.exact import exact_path
 from powersketch.kernel_ridge.features import (
     Features,
+    FeatureSums,
     feature_blocks,
-    feature_statistics,
 )
 from powersketch.kernel_ridge.iterative import (
     MOST_DENSE_COLUMNS,
@@ -32,6 +35,7 @@ from powersketch.kernel_ridge.iterative import (
     LandmarkRows,
     SparseRows,
 )
+from powersketch.kernel_ridge.many_rows import ManyRows, RowPreparation, sample_of
 from powersketch.kernel_ridge.path import (
     LEAST_PER_ROUNDING,
     LEFT_OUT_ROWS,
@@ -44,8 +48,8 @@ from powersketch.kernel_ridge.path import (
 from powersketch.kernel_ridge.pilot import without_copies
 from powersketch.kernel_ridge.precision import errors_of_float32
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.search import warn_if_a_line_is_better
-from powersketch.kernel_ridge.settings import RidgeSettings
+from powersketch.kernel_ridge.search import warn_if_a_line_is_better, widened
+from powersketch.kernel_ridge.settings import NEED_ALL_ROWS, RidgeSettings
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
     Reservoir,
@@ -96,9 +100,49 @@ class RidgeFits(RidgeSettings):
 
     def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
-        rows, fitted = self._fit_features(rows)
+        total = int(np.shape(given)[0])
+        if are_many(total, MOST_CHOICE_ROWS) and self._kind not in NEED_ALL_ROWS:
+            few = sample_of(rows, total)
+            preparation, sample, fitted = self._fit_sample(few, total)
+            rows, far = preparation.prepared(rows)
+            far.warn()
+            if fitted["_limits"] is not None:
+                fitted["_limits"] = widened(fitted["_limits"], rows.targets)
+        else:
+            rows, fitted = self._fit_features(rows)
+            sample = rows
         attributes |= fitted
-        attributes |= self._fitting(rows, attributes)(rows, attributes)
+        fit = self._fitting(rows, attributes)
+        if fit == self._fit_primal:
+            attributes |= fit(sample, attributes, partial(self._sums, rows, attributes))
+        else:
+            attributes |= fit(rows, attributes)
+        self._finish(sample, given, attributes)
+
+    def fit_elsewhere(self, everything: ManyRows, given: Any, **attributes: Any) -> None:
+        """Fit rows that are elsewhere; `given` are some of them, as they were given."""
+        preparation, sample, fitted = self._fit_sample(everything.sample, everything.total)
+        attributes |= fitted
+        if fitted["_limits"] is not None:
+            attributes["_limits"] = widened(fitted["_limits"], everything.target_range)
+        sums = FeatureSums.of(fitted["_features"])
+
+        def summed(**_: Any) -> RidgeStatistics:
+            return sums.finished(everything.sums(preparation, sums, fitted["_block_bytes"]))
+
+        attributes |= self._fit_primal(sample, attributes, summed)
+        self._finish(sample, given, attributes)
+
+    def _fit_sample(
+        self, few: TrainingRows, total: int
+    ) -> tuple[RowPreparation, TrainingRows, dict[str, Any]]:
+        """Choose and fit features on rows that stand for all, and how the others are prepared."""
+        sample, fitted = self._fit_features(few, total=total)
+        preparation = RowPreparation.of(few, fitted["_columns"], fitted.get("kernel_"))
+        return preparation, sample, fitted
+
+    def _finish(self, rows: TrainingRows, given: Any, attributes: dict[str, Any]) -> None:
+        """Warn where a line is better, and store what was fitted."""
         if self._chooses_by_leaving_out and (self._kind == "given" or not self._chooses_kernel):
             streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
             warn_if_a_line_is_better(rows, attributes["_solution"], streams)
@@ -138,7 +182,13 @@ class RidgeFits(RidgeSettings):
     def _reservoir(seed: int) -> Reservoir:
         return Reservoir(RandomStreams(seed, "kernel-ridge/left-out"))
 
-    def _fit_primal(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
+    def _fit_primal(
+        self,
+        rows: TrainingRows,
+        fitted: dict[str, Any],
+        sums: Callable[..., RidgeStatistics],
+    ) -> dict[str, Any]:
+        """Fit by sums over all rows; `rows` are those that some are left out of."""
         features, left_out = fitted["_features"], []
         attributes: dict[str, Any] = {"_statistics_kept": False}
         if self._leaves_out:
@@ -147,11 +197,11 @@ class RidgeFits(RidgeSettings):
             assert sample.rows is not None
             left_out = list(feature_blocks(features, sample.rows, fitted["_block_bytes"]))
             attributes["_sample"] = sample
-        statistics = self._sums(rows, fitted)
+        statistics = sums()
         solution = self._solution_of(statistics, left_out, fitted)
         if statistics.rounding and self._is_at_rounding(solution, statistics):
             # Smaller alphas may be better, and only sums in float64 can tell.
-            statistics = self._sums(rows, fitted, in_float64=True)
+            statistics = sums(in_float64=True)
             solution = self._solution_of(statistics, left_out, fitted)
         attributes |= self._from_solution(solution, statistics, left_out, fitted)
         return {**attributes, "statistics_": statistics}
@@ -213,7 +263,8 @@ class RidgeFits(RidgeSettings):
         if errors is not None and errors.are_hidden(rows.count, self.alpha, alphas, before or 0.0):
             rounding = errors.of_rows(rows.count)
         progress = Progress(type(self).__name__, rows.count, self.verbose)
-        return feature_statistics(features, rows, fitted["_block_bytes"], progress, rounding)
+        sums = FeatureSums.of(features)
+        return sums.finished(sums.of_rows(rows, fitted["_block_bytes"], progress, rounding))
 
     def _solution_of(
         self, statistics: RidgeStatistics, left_out: list[Any], fitted: Mapping[str, Any]

@@ -208,7 +208,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         streams = RandomStreams(seed, "leverage_nystroem")
         numbers = None
         if are_many(X.shape[0], self.most_rows_in_view):
-            chosen = ChoiceRows.of_block(X, 0, X.shape[0], self.most_rows_in_view)
+            chosen = ChoiceRows.of_all(X, self.most_rows_in_view)
             chosen.warn_of_far_rows(DO_NOT_COUNT)
             X, numbers = chosen.rows, chosen.numbers
         kernel = kernel.resolve(X if numbers is not None else without_rows(X, absurd_rows(X)))
