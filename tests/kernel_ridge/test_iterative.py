@@ -14,7 +14,8 @@ from powersketch.comparison.measure import peak_bytes
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge import block_statistics, choice
 from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.iterative import IterativeRidge, LandmarkRows
+from powersketch.kernel_ridge.iterative import IterativeRidge
+from powersketch.kernel_ridge.row_products import LandmarkValues
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernels import Gaussian
 from tests.kernel_ridge.ridge_data import ridge, weights
@@ -82,14 +83,19 @@ class TestLandmarks:
             Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
         ).fit(X)
         features = Features(landmarks, weight)
-        ridge = IterativeRidge(features, LandmarkRows, fit_intercept, 1e-6, seed=0)
-        solution, left_out = ridge.solve(TrainingRows(X, targets, None), 1.0, None, None)
+        rows = TrainingRows(X, targets, None)
+        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=True)
+        ridge = IterativeRidge(fit_intercept, 1e-6, seed=0)
+        solution, _ = ridge.solve_given(values, 1.0)
         Z = features.transform(X)
         exact = block_statistics(Z, targets).solve(1.0, fit_intercept=fit_intercept)
         found = Z @ solution.coef.T + solution.intercept
         # Values are stored in float32, and iterations end at a residual of 1e-4.
         np.testing.assert_allclose(found, Z @ exact.coef.T + exact.intercept, rtol=0, atol=0.01)
+        _, left_out, result = ridge.solve(values, 1.0, None, None)
         assert left_out.predictions.shape == (80, 3)
+        assert result.errors is not None
+        assert result.errors[-1] < result.errors[0]
 
     def test_rows_held_out_choose_alpha(self) -> None:
         X, labels = rings(800)
@@ -97,9 +103,9 @@ class TestLandmarks:
         landmarks = LeverageNystroem(
             Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
         ).fit(X)
-        ridge = IterativeRidge(Features(landmarks), LandmarkRows, True, 1e-6, seed=0)
         rows = TrainingRows(X, targets, None)
-        chosen, _ = ridge.solve(rows, "loo", None, 1e3)
+        values = LandmarkValues(Features(landmarks), rows, fit_intercept=True, stored=True)
+        chosen, _, _ = IterativeRidge(True, 1e-6, seed=0).solve(values, "loo", None, 1e3)
         assert chosen.alpha < 100.0  # far below where the search began
         assert chosen.alphas is not None
         assert chosen.scores is not None
@@ -109,7 +115,9 @@ class TestLandmarks:
         monkeypatch.setattr(choice, "_ROWS_TO_ITERATE", 1000)
         monkeypatch.setattr(choice, "_MOST_ITERATED", 300)
         monkeypatch.setattr(choice, "MOST_SUMMED_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.base.MOST_SUMMED_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.settings.MOST_SUMMED_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.solvers._FEWEST_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.solvers._WORTH_IT", np.inf)
         monkeypatch.setattr(choice, "_MOST_EXACT_ROWS", 500)
         X, labels = rings(2000)
         model = SketchedKernelRidgeClassifier(Gaussian(3.0), random_state=0).fit(

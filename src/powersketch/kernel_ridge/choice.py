@@ -19,7 +19,7 @@ from powersketch.kernel_ridge.features import (
     has_sketch,
     map_of_kernel,
 )
-from powersketch.kernel_ridge.iterative import JITTER_OF_STORED, STORED_BYTES
+from powersketch.kernel_ridge.iterative import JITTER_OF_STORED
 from powersketch.kernel_ridge.path import ridge_solution
 from powersketch.kernel_ridge.search import Model
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
@@ -69,6 +69,7 @@ MOST_SUMMED_FEATURES = 4096
 # Landmarks that are solved for by iterations, where rows are so many that sums allow few.
 _ROWS_TO_ITERATE = 40_000
 _MOST_ITERATED = 12_288
+_STORED_BYTES = 4 << 30
 _TITLES = {
     "exact": "exact kernel",
     "columns": "linear model on the columns",
@@ -223,7 +224,7 @@ def most_iterated_landmarks(rows: int) -> int:
     """Return how many landmarks iterations take whose kernel values are stored."""
     if rows < _ROWS_TO_ITERATE:
         return 0
-    return min(_MOST_ITERATED, STORED_BYTES // (4 * rows), rows // 4)
+    return min(_MOST_ITERATED, _STORED_BYTES // (4 * rows), rows // 4)
 
 
 def exact_fits(rows: int, columns: int, budget: Budget) -> bool:

@@ -96,7 +96,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         clip: float | str | None = "auto",
         alpha: float | str = "loo",
         alphas: ArrayLike | None = None,
-        solver: str = "gram",
+        solver: str = "auto",
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         eps: float = 0.1,

@@ -104,6 +104,15 @@ class Features:
             return at_landmarks
         return lambda X: np.concatenate([at_landmarks(X), self._columns(X)], axis=1)
 
+    def values_in_float32(self) -> Callable[[Rows], Real]:
+        """Return the same function for rows of any dtype, with values as rounded as quick."""
+        assert self.landmarks is not None
+        single = np.dtype(np.float32)
+        at_landmarks = self.landmarks.kernel_.columns(self.landmarks.landmarks_, precision=single)
+        if not self.weight:
+            return lambda X: at_landmarks(X, single)
+        return lambda X: np.concatenate([at_landmarks(X, single), self._columns(X)], axis=1)
+
     def _columns(self, X: Rows) -> Real:
         columns: Real = dense(X) * X.dtype.type(math.sqrt(self.weight))
         return columns

@@ -14,9 +14,6 @@ from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps import MOST_CHOICE_ROWS, are_many
-from powersketch.kernel_ridge.choice import (
-    MOST_SUMMED_FEATURES,
-)
 from powersketch.kernel_ridge.dual import (
     DualSystem,
     KernelSum,
@@ -25,16 +22,10 @@ from powersketch.kernel_ridge.dual import (
 )
 from powersketch.kernel_ridge.exact import exact_path
 from powersketch.kernel_ridge.features import (
-    Features,
     FeatureSums,
     feature_blocks,
 )
-from powersketch.kernel_ridge.iterative import (
-    MOST_DENSE_COLUMNS,
-    IterativeRidge,
-    LandmarkRows,
-    SparseRows,
-)
+from powersketch.kernel_ridge.iterative import MOST_DENSE_COLUMNS, IterativeRidge
 from powersketch.kernel_ridge.many_rows import ManyRows, RowPreparation, sample_of
 from powersketch.kernel_ridge.path import (
     LEAST_PER_ROUNDING,
@@ -47,6 +38,12 @@ from powersketch.kernel_ridge.path import (
 )
 from powersketch.kernel_ridge.pilot import without_copies
 from powersketch.kernel_ridge.precision import errors_of_float32
+from powersketch.kernel_ridge.row_products import (
+    BlockProducts,
+    DenseFeatures,
+    LandmarkValues,
+    SparseColumns,
+)
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.search import warn_if_a_line_is_better, widened
 from powersketch.kernel_ridge.settings import NEED_ALL_ROWS, RidgeSettings
@@ -143,40 +140,63 @@ class RidgeFits(RidgeSettings):
 
     def _finish(self, rows: TrainingRows, given: Any, attributes: dict[str, Any]) -> None:
         """Warn where a line is better, and store what was fitted."""
+        attributes.pop("_plan", None)
         if self._chooses_by_leaving_out and (self._kind == "given" or not self._chooses_kernel):
             streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
             warn_if_a_line_is_better(rows, attributes["_solution"], streams)
         validate_data(self, given, skip_check_array=True)
         self._store(attributes)
+        result = attributes.get("solver_result_")
+        if result is not None and result.interrupted:
+            interrupt = KeyboardInterrupt()
+            interrupt.add_note(f"The model keeps what was reached: {result.message}")
+            raise interrupt
 
     def _fitting(self, rows: TrainingRows, fitted: dict[str, Any]) -> Callable[..., Any]:
         """Return the method that fits such features."""
         features = fitted["_features"]
         if features is None or self._kind == "row-sketch":
             return self._fit_dual
-        wide = is_sparse(rows.X) and rows.X.shape[1] > MOST_DENSE_COLUMNS
-        if (features.weight and wide) or (self._iterates and _has_many_landmarks(features)):
+        if features.weight and _is_wide(rows):
             return self._fit_iteratively
-        return self._fit_primal
+        plan = self._planned(rows, features.size(rows.X), features.landmarks is not None)
+        fitted["_plan"] = plan
+        return self._fit_primal if plan.solver == "gram" else self._fit_iteratively
 
     def _fit_iteratively(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Fit features that are too many for a Gram matrix."""
+        """Fit by conjugate gradients."""
         if self.alpha == "gcv":
             raise InputError(
                 "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
                 "alpha='loo', or a number."
             )
-        features = fitted["_features"]
-        stored = SparseRows if features.landmarks is None else LandmarkRows
+        products = self._products(rows, fitted)
         ridge = IterativeRidge(
-            features, stored, self.fit_intercept, self.tol, fitted["seed_"], self._iterates
+            self.fit_intercept, self.tol, fitted["seed_"], self._iterates, self.verbose
         )
-        alpha: Any = "loo" if isinstance(self.alpha, str) else float(self.alpha)
-        start = _first_alpha(fitted, rows.count)
-        solution, left_out = ridge.solve(rows, alpha, checked_alphas(self.alphas), start)
-        solved = self._from_left_out(left_out) if self._leaves_out else {}
-        at_landmarks = sum_at_landmarks(features, solution.coef)
-        return {**solved, "_solution": solution, "_kernel_sum": at_landmarks}
+        solved: dict[str, Any] = {}
+        if self._leaves_out:
+            solution, left_out, result = ridge.solve(
+                products, self.alpha, checked_alphas(self.alphas), _first_alpha(fitted, rows.count)
+            )
+            solved = self._from_left_out(left_out)
+        else:
+            solution, result = ridge.solve_given(products, float(self.alpha))
+        at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
+        solved |= {"_solution": solution, "_kernel_sum": at_landmarks, "solver_result_": result}
+        return solved
+
+    def _products(self, rows: TrainingRows, fitted: dict[str, Any]) -> BlockProducts:
+        """Return the rows as iterations see them: stored, or computed again for every product."""
+        features, intercept = fitted["_features"], self.fit_intercept
+        if features.weight and _is_wide(rows):
+            return SparseColumns(features, rows, fit_intercept=intercept)
+        stored = fitted["_plan"].stored
+        if features.landmarks is not None:
+            return LandmarkValues(features, rows, fit_intercept=intercept, stored=stored)
+        return DenseFeatures(
+            features, rows, fit_intercept=intercept, stored=stored, seed=fitted["seed_"]
+        )
 
     @staticmethod
     def _reservoir(seed: int) -> Reservoir:
@@ -189,15 +209,15 @@ class RidgeFits(RidgeSettings):
         sums: Callable[..., RidgeStatistics],
     ) -> dict[str, Any]:
         """Fit by sums over all rows; `rows` are those that some are left out of."""
-        features, left_out = fitted["_features"], []
+        statistics, features = sums(), fitted["_features"]
         attributes: dict[str, Any] = {"_statistics_kept": False}
+        left_out: list[Any] = []
         if self._leaves_out:
             sample = self._reservoir(fitted["seed_"])
             sample = sample.with_block(without_copies(rows), LEFT_OUT_ROWS)
             assert sample.rows is not None
             left_out = list(feature_blocks(features, sample.rows, fitted["_block_bytes"]))
             attributes["_sample"] = sample
-        statistics = sums()
         solution = self._solution_of(statistics, left_out, fitted)
         if statistics.rounding and self._is_at_rounding(solution, statistics):
             # Smaller alphas may be better, and only sums in float64 can tell.
@@ -317,7 +337,6 @@ def _first_alpha(fitted: Mapping[str, Any], rows: int) -> float | None:
     return None if per_root is None else per_root * math.sqrt(rows)
 
 
-def _has_many_landmarks(features: Features) -> bool:
-    """Tell whether landmarks are too many for sums."""
-    landmarks = features.landmarks
-    return landmarks is not None and landmarks.n_components_ > MOST_SUMMED_FEATURES
+def _is_wide(rows: TrainingRows) -> bool:
+    """Tell whether rows are sparse and too long to be made dense."""
+    return is_sparse(rows.X) and rows.X.shape[1] > MOST_DENSE_COLUMNS

@@ -15,6 +15,7 @@ from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.rows import (
     MatrixLike,
     float64_block,
+    in_float32,
     inner_products,
     or_float64,
     tile_edge,
@@ -111,6 +112,9 @@ class Polynomial(Kernel):
                 f"coefficient {overflowing[0]} of {self} is above the largest float64, "
                 f"{np.finfo(np.float64).max:.3g}: choose a smaller degree, gamma or coef0."
             )
+
+    def _rounded_preparation(self, X: Rows, Y: Rows) -> Preparation:
+        return in_float32(self._preparation(X, Y))
 
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
         return _integer_power(self._affine(products), self.degree)
@@ -211,13 +215,10 @@ class WithLinear(Kernel):
         )
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
-        prepare = self.kernel._preparation(X, Y)
+        return _both(self.kernel._preparation(X, Y), with_squared_norms)
 
-        def both(X: Rows, rows: slice) -> Prepared:
-            inner, plain = prepare(X, rows), with_squared_norms(X, rows)
-            return _Both(inner[0], plain[0]), _Both(inner[1], plain[1])
-
-        return both
+    def _rounded_preparation(self, X: Rows, Y: Rows) -> Preparation:
+        return _both(self.kernel._rounded_preparation(X, Y), in_float32(with_squared_norms))
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         values = self.kernel._tile(_inner(left), _inner(right), np.dtype(np.float64))
@@ -270,6 +271,16 @@ class _Both(NamedTuple):
 
     inner: Any
     plain: Any
+
+
+def _both(prepare: Preparation, prepare_plain: Preparation) -> Preparation:
+    """Return the two preparations as one."""
+
+    def both(X: Rows, rows: slice) -> Prepared:
+        inner, plain = prepare(X, rows), prepare_plain(X, rows)
+        return _Both(inner[0], plain[0]), _Both(inner[1], plain[1])
+
+    return both
 
 
 def _inner(prepared: Prepared) -> Prepared:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -87,11 +87,26 @@ def with_squared_norms(X: Rows, rows: slice) -> tuple[Rows, Float64]:
     return block, squared_norms(block)
 
 
+def in_float32(
+    prepare: Callable[[Rows, slice], tuple[Rows, Float64]],
+) -> Callable[[Rows, slice], tuple[Rows, Float64]]:
+    """Return a preparation that rounds dense rows, with the squared norms of the rounded ones."""
+
+    def rounded(X: Rows, rows: slice) -> tuple[Rows, Float64]:
+        block, sizes = prepare(X, rows)
+        if is_sparse(block):
+            return block, sizes
+        single = block.astype(np.float32)
+        return single, squared_norms(single)
+
+    return rounded
+
+
 def inner_products(left: Rows, right: Rows) -> Float64:
     """Return the dense matrix of the inner products of all rows of two blocks."""
     products = left @ right.T
-    dense: Float64 = products.toarray() if is_sparse(products) else products
-    return dense
+    dense: Real = products.toarray() if is_sparse(products) else products
+    return dense.astype(np.float64, copy=False)
 
 
 def cosines(left: Rows, right: Rows) -> Float64:

@@ -67,6 +67,17 @@ class TiledKernel(KernelParameters, ABC):
         """Return how rows of X and of Y are prepared; the same for both."""
         return with_squared_norms
 
+    def _rounded_preparation(self, X: Rows, Y: Rows) -> Preparation:
+        """Return how rows are prepared for inner products in float32, where these are enough.
+
+        Kernels with singularities lose half of the digits there, and stay with float64.
+        """
+        return self._preparation(X, Y)
+
+    def _preparation_for(self, X: Rows, Y: Rows, precision: np.dtype[Any] | None) -> Preparation:
+        rounds = precision == np.float32
+        return self._rounded_preparation(X, Y) if rounds else self._preparation(X, Y)
+
     def _products(self, left: Rows, right: Rows) -> Float64:
         """Return the inner products of all prepared rows."""
         return inner_products(left, right)
@@ -88,11 +99,17 @@ class TiledKernel(KernelParameters, ABC):
         )
 
     def _tiles(
-        self, X: Rows, Y: Rows, dtype: np.dtype[Any], threads: int, block_rows: int | None = None
+        self,
+        X: Rows,
+        Y: Rows,
+        dtype: np.dtype[Any],
+        threads: int,
+        block_rows: int | None = None,
+        precision: np.dtype[Any] | None = None,
     ) -> Generator[tuple[slice, slice, Real], None, None]:
         """Yield rows, columns and entries of tiles; if Y is X, only on and below the diagonal."""
         self._check_resolved()
-        prepare = self._preparation(X, Y)
+        prepare = self._preparation_for(X, Y, precision)
         edge, width = block_rows or tile_edge(X), tile_edge(Y)
 
         def places() -> Iterator[tuple[slice, slice, Prepared]]:

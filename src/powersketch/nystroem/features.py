@@ -62,8 +62,8 @@ class NystroemFeatures:
         square = kernel(landmarks, dtype=np.float64, n_jobs=threads)
         start = _DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
         # Beside a landmark of absurd size, the errors of others would not be seen.
-        usual = np.delete(square, outlying(square.diagonal(), _ABSURD), axis=0)
-        probes = usual[:: -(-usual.shape[0] // _PROBES)].copy()
+        usual = np.delete(np.arange(len(square)), outlying(square.diagonal(), _ABSURD))
+        probes = square[usual[:: -(-usual.size // _PROBES)]]
         factor, used = jittered_cholesky(square, start)
         return cls(kernel, landmarks, TriangularRows.of(factor), used, probes)
 
