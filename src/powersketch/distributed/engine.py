@@ -7,6 +7,7 @@ from typing import Any
 
 from powersketch.distributed.lazy import rowwise
 from powersketch.distributed.maps import fit_map
+from powersketch.distributed.ridge import fit_ridge
 from powersketch.engines import is_elsewhere
 from powersketch.exceptions import InputTypeError
 from powersketch.feature_maps import FeatureMap
@@ -36,7 +37,7 @@ class DaskEngine:
             return rowwise(method, estimator, X, arguments)
         if isinstance(estimator, FeatureMap | LeverageNystroem):
             return fit_map(estimator, X)
-        raise NotImplementedError
+        return fit_ridge(estimator, X, **arguments)
 
 
 ENGINE = DaskEngine()

@@ -245,13 +245,6 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         rounding = _ROUNDING * np.finfo(X.dtype).eps * diagonal
         return np.where(missing > rounding, missing, 0.0)
 
-    def _seen_targets(self, targets: Any, weights: Any) -> None:
-        """Nothing has to be known of all targets before rows of a block can be coded."""
-
-    def _known_targets(self, seen: Any) -> KnownTargets:
-        del seen
-        return KnownTargets()
-
     def _rows_of_block(self, X: Any, y: Any, weights: Any, known: KnownTargets) -> TrainingRows:
         """Return checked rows of a block of many; none may be left that has weight."""
         del known
