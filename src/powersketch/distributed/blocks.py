@@ -31,7 +31,7 @@ class RowBlocks:
     def of(cls, name: str, X: Any) -> Self:
         """Take a Dask array, DataFrame or Series; refuse anything else, and divided columns."""
         columns = None
-        if hasattr(X, "to_dask_array"):
+        if not isinstance(X, da.Array | Delayed) and hasattr(X, "to_dask_array"):
             _check_numbers(name, X._meta)
             columns, X = getattr(X, "columns", None), X.to_dask_array()
         if not isinstance(X, da.Array):

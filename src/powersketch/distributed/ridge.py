@@ -154,9 +154,9 @@ class DaskRows:
         return self._chosen.training
 
     @property
-    def far(self) -> ChoiceRows:
-        """Rows absurdly far from all others of their block."""
-        return self._chosen.rows
+    def few(self) -> Any:
+        """Some rows as they were given, which tell the names of columns."""
+        return self.X.named(self._chosen.rows.rows)
 
     @property
     def target_range(self) -> Float64:
@@ -171,6 +171,8 @@ class DaskRows:
         total: _Sums | None = compute([tree(tasks, _Sums.merged)], "sums over blocks")[0]
         if total is None:
             raise InputError("no row is left: all are absurdly far from those of a sample.")
+        if preparation.typical is None:
+            self._chosen.rows.warn_of_far_rows(DO_NOT_COUNT)
         total.far.warn()
         return total.statistics
 
@@ -192,12 +194,11 @@ def fit_ridge(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
             f"{MOST_CHOICE_ROWS + 1}: use features='sketch', 'landmarks' or 'auto'."
         )
     known = rows.known
-    rows.far.warn_of_far_rows(DO_NOT_COUNT)
     sample = rows.sample
     if known.classes is None:
         warn_of_outlying_targets(sample.targets, sample.weights, sample.numbers)
     attributes = {} if known.classes is None else {"classes_": known.classes}
-    model.fit_elsewhere(rows, blocks.named(rows.far.rows), **attributes)
+    model.fit_elsewhere(rows, rows.few, **attributes)
     return model
 
 

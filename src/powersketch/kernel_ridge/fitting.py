@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
-from powersketch.feature_maps import MOST_CHOICE_ROWS, are_many
+from powersketch.feature_maps import DO_NOT_COUNT, MOST_CHOICE_ROWS, are_many
 from powersketch.kernel_ridge.dual import (
     DualSystem,
     KernelSum,
@@ -99,8 +99,10 @@ class RidgeFits(RidgeSettings):
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
         total = int(np.shape(given)[0])
         if are_many(total, MOST_CHOICE_ROWS) and self._kind not in NEED_ALL_ROWS:
-            few = sample_of(rows, total)
+            few, chosen = sample_of(rows, total)
             preparation, sample, fitted = self._fit_sample(few, total)
+            if preparation.typical is None:
+                chosen.warn_of_far_rows(DO_NOT_COUNT)
             rows, far = preparation.prepared(rows)
             far.warn()
             if fitted["_limits"] is not None:

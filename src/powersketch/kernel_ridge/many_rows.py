@@ -34,11 +34,12 @@ class ManyRows(Protocol):
         """Return the sums over the features of all rows, before they are finished."""
 
 
-def sample_of(rows: TrainingRows, total: int) -> TrainingRows:
+def sample_of(rows: TrainingRows, total: int) -> tuple[TrainingRows, ChoiceRows]:
     """Return the rows that choices are made from, of rows that were given among `total`."""
     numbers = np.arange(rows.count) if rows.numbers is None else rows.numbers
     chosen = ChoiceRows.of(rows.X, numbers, total, MOST_CHOICE_ROWS)
-    return replace(rows[np.searchsorted(numbers, chosen.numbers)], numbers=chosen.numbers)
+    places = np.searchsorted(numbers, chosen.numbers)
+    return replace(rows[places], numbers=chosen.numbers), chosen
 
 
 class FarRows(NamedTuple):
