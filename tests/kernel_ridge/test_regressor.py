@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 from powersketch import GaussianSketch, PolynomialSketch, kernels
 from powersketch.kernel_ridge import (
     RegularisationWarning,
-    base,
     block_statistics,
     path,
     settings,

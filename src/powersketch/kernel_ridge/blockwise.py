@@ -131,6 +131,11 @@ class BlockwiseRidge(RidgeFits):
 
     def _missing_statistics(self, name: str) -> str:
         """Return why something cannot be had that follows from the statistics, and a remedy."""
+        if "solver_result_" in vars(self) and "dual_coef_" not in vars(self):
+            return (
+                f"{name} needs sums, and this fit was solved by iterations, which keep none: use "
+                "solver='gram', and fit again."
+            )
         if "_statistics_kept" not in vars(self):
             return (
                 f"{name} exists only after a fit on features: use features='sketch', 'landmarks' "

@@ -39,7 +39,7 @@ _PATIENCE, _LEAST_GAIN = 3, 1e-3
 _GOOD_RESIDUAL = 1e-2
 _LAST_RESIDUAL = 3e-3  # with all rows, after errors of those held out have levelled off
 _LEAST_OF_FLOAT32 = 1e-4
-_MOST_STEPS, _LAST_STEPS = 2000, 10
+_MOST_STEPS, _LAST_STEPS = 2000, 6
 _LEAST_WEIGHT = 1e-300
 # Alphas whose iterations share all products and one preconditioner, by this ratio.
 _TOGETHER, _RATIO = 3, 10.0**0.5
@@ -164,7 +164,7 @@ class IterativeRidge:
             products.leave_out(held[:0])
             # Errors of most rows level off before those of a few that are far from all others.
             tol = max(self.tol, min(found.residual, _LAST_RESIDUAL))
-            steps, good = _LAST_STEPS + len(search.errors), max(_GOOD_RESIDUAL, found.residual)
+            steps, good = _LAST_STEPS, max(_GOOD_RESIDUAL, found.residual)
             coef, result = self._solve_for(products, best, tol, found.coef, steps, good)
         result = replace(result, x=coef, errors=np.array(search.errors))
         path: dict[str, Any] = {}

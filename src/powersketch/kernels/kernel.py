@@ -78,8 +78,8 @@ class Kernel(TiledKernel):
         dtype : {float32, float64}, default=None
             Of the result; None takes float32 where X and Y are both float32, otherwise float64.
         precision : {float64, float32}, default=float64
-            Of inner products. In float32 they take half the time and have its rounding errors;
-            kernels of cosines, and sparse rows, stay with float64.
+            Of inner products. In float32 they take half the time and have its rounding errors, and
+            a copy of the rows is held; kernels of cosines, and sparse rows, stay with float64.
         n_jobs : int, default=None
             Number of threads: None is 1, -1 all processors. Bits do not depend on it as long as
             BLAS rounds the same with one thread and with several.
@@ -161,8 +161,8 @@ class Kernel(TiledKernel):
         Y : {array-like, sparse matrix or array} of shape (m, d), default=None
             None means X; then every entry of the symmetric matrix is computed once only.
         precision : {float64, float32}, default=float64
-            Of inner products. In float32 they take half the time and have its rounding errors;
-            kernels of cosines, and sparse rows, stay with float64.
+            Of inner products. In float32 they take half the time and have its rounding errors, and
+            a copy of the rows is held; kernels of cosines, and sparse rows, stay with float64.
         block_rows : int, default=None
             Number of rows of the matrix computed at a time, at least 1. None takes a few MiB.
             Small numbers save memory and cost time; results differ by rounding errors only.
@@ -266,8 +266,8 @@ class Kernel(TiledKernel):
         Y : {array-like, sparse matrix or array} of shape (m, d)
             Finite real numbers. They are prepared once, and a copy in the precision is held.
         precision : {float64, float32}, default=float64
-            Of inner products. In float32 they take half the time and have its rounding errors;
-            kernels of cosines, and sparse rows, stay with float64.
+            Of inner products. In float32 they take half the time and have its rounding errors, and
+            a copy of the rows is held; kernels of cosines, and sparse rows, stay with float64.
 
         Returns
         -------

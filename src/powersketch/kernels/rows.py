@@ -19,6 +19,9 @@ MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 # A power of two would make columns of tiles, which are written transposed, share cache lines.
 _EDGE = 500
 _EDGE_OF_LONG_ROWS = 32
+EDGE_IN_FLOAT32 = 1000
+"""Of tiles of inner products in float32, whose rows are all prepared before."""
+
 _BYTES_OF_ROWS = 32 << 20
 # Well above the rounding errors of inner products of rows of norm one, however long they are.
 _NEAR_ONE = 1e-12
