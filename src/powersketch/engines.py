@@ -30,10 +30,8 @@ class Engine(Protocol):
     ) -> Any:
         """Do what the estimator's method of this name does with rows in memory."""
 
-    def solve(
-        self, solve: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]
-    ) -> Any:
-        """Do what `solve_kernel_system` does with rows in memory."""
+    def solve(self, **given: Any) -> Any:
+        """Do what `solve_kernel_system` does with rows in memory, given all its parameters."""
 
 
 def is_elsewhere(X: Any) -> bool:

@@ -12,7 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-_USERS = ("kernel_ridge.fitting", "kernel_ridge.many_rows", "distributed.ridge")
+_USERS = (
+    "kernel_ridge.fitting",
+    "kernel_ridge.many_rows",
+    "distributed.ridge",
+    "distributed.ridge_rows",
+)
 
 
 def waves(rows: int, columns: int = 4, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:

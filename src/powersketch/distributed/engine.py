@@ -8,6 +8,7 @@ from typing import Any
 from powersketch.distributed.lazy import rowwise
 from powersketch.distributed.maps import fit_map
 from powersketch.distributed.ridge import fit_ridge
+from powersketch.distributed.systems import solve_blocks
 from powersketch.engines import is_elsewhere
 from powersketch.exceptions import InputTypeError
 from powersketch.feature_maps import FeatureMap
@@ -38,6 +39,10 @@ class DaskEngine:
         if isinstance(estimator, FeatureMap | LeverageNystroem):
             return fit_map(estimator, X)
         return fit_ridge(estimator, X, **arguments)
+
+    def solve(self, **given: Any) -> Any:
+        """Do what `solve_kernel_system` does with rows in memory, given all its parameters."""
+        return solve_blocks(**given)
 
 
 ENGINE = DaskEngine()

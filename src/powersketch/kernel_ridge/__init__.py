@@ -2,11 +2,12 @@
 
 from powersketch.kernel_ridge.choice import Choice
 from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
-from powersketch.kernel_ridge.features import FeatureSums
+from powersketch.kernel_ridge.features import Features, FeatureSums
 from powersketch.kernel_ridge.many_rows import FarRows, ManyRows, RowPreparation
 from powersketch.kernel_ridge.metric import LearnedMetric
 from powersketch.kernel_ridge.path import RegularisationWarning
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
+from powersketch.kernel_ridge.row_products import DenseFeatures, LandmarkValues
 from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning, RowSketchReport
 from powersketch.kernel_ridge.search import StraightLineWarning
 from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
@@ -22,9 +23,12 @@ __all__ = [
     "NEED_ALL_ROWS",
     "Choice",
     "CoarseSketchWarning",
+    "DenseFeatures",
     "FarRows",
     "FeatureSums",
+    "Features",
     "KnownTargets",
+    "LandmarkValues",
     "LearnedMetric",
     "ManyRows",
     "RegularisationWarning",

@@ -14,6 +14,7 @@ from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps import DO_NOT_COUNT, MOST_CHOICE_ROWS, are_many
+from powersketch.kernel_ridge.choice import MOST_SUMMED_FEATURES
 from powersketch.kernel_ridge.dual import (
     DualSystem,
     KernelSum,
@@ -124,7 +125,14 @@ class RidgeFits(RidgeSettings):
         attributes |= fitted
         if fitted["_limits"] is not None:
             attributes["_limits"] = widened(fitted["_limits"], everything.target_range)
-        sums = FeatureSums.of(fitted["_features"])
+        features = fitted["_features"]
+        if self.solver == "cg" or features.size(sample.X) > MOST_SUMMED_FEATURES:
+            options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "seed": fitted["seed_"]}
+            products = everything.products(preparation, features, sample, **options)
+            attributes |= self._iterated(products, attributes, everything.total)
+            self._finish(sample, given, attributes)
+            return
+        sums = FeatureSums.of(features)
 
         def summed(**_: Any) -> RidgeStatistics:
             return sums.finished(everything.sums(preparation, sums, fitted["_block_bytes"]))
@@ -172,14 +180,17 @@ class RidgeFits(RidgeSettings):
                 "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
                 "alpha='loo', or a number."
             )
-        products = self._products(rows, fitted)
+        return self._iterated(self._products(rows, fitted), fitted, rows.count)
+
+    def _iterated(self, products: Any, fitted: dict[str, Any], rows: int) -> dict[str, Any]:
+        """Solve by iterations on products with the features of so many rows."""
         ridge = IterativeRidge(
             self.fit_intercept, self.tol, fitted["seed_"], self._iterates, self.verbose
         )
         solved: dict[str, Any] = {}
         if self._leaves_out:
             solution, left_out, result = ridge.solve(
-                products, self.alpha, checked_alphas(self.alphas), _first_alpha(fitted, rows.count)
+                products, self.alpha, checked_alphas(self.alphas), _first_alpha(fitted, rows)
             )
             solved = self._from_left_out(left_out)
         else:

@@ -16,7 +16,7 @@ from powersketch.feature_maps import (
     warn_of_far_rows,
 )
 from powersketch.kernel_ridge.columns import Columns
-from powersketch.kernel_ridge.features import FeatureSums
+from powersketch.kernel_ridge.features import Features, FeatureSums
 from powersketch.kernel_ridge.statistics import RidgeStatistics
 from powersketch.kernel_ridge.training_rows import LEFT_OUT, TrainingRows, grows_with_rows
 
@@ -32,6 +32,20 @@ class ManyRows(Protocol):
         self, preparation: RowPreparation, sums: FeatureSums, block_bytes: int
     ) -> RidgeStatistics:
         """Return the sums over the features of all rows, before they are finished."""
+
+    def products(
+        self,
+        preparation: RowPreparation,
+        features: Features,
+        sample: TrainingRows,
+        *,
+        fit_intercept: bool,
+        seed: int,
+    ) -> Any:
+        """Return products with the features of all rows, as `BlockProducts` are in memory.
+
+        The rows that it holds out are among those of the sample.
+        """
 
 
 def sample_of(rows: TrainingRows, total: int) -> tuple[TrainingRows, ChoiceRows]:
