@@ -95,7 +95,7 @@ def run(modules: list[str], *, quick: bool) -> None:
     console.print(f"\n{closing_sentence(every)}")
     if not quick:
         console.print(
-            f"Kept in {os.path.relpath(RESULTS)}; `make readme` puts them into README.md."
+            f"Kept in {os.path.relpath(RESULTS)}; `make readme` puts them into README.md and docs."
         )
 
 
