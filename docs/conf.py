@@ -26,7 +26,7 @@ extensions = [
     "docs.extensions.api_pages",
     "docs.extensions.project_pages",
 ]
-exclude_patterns = ["extensions", "gallery/*.py", "gallery/*.ipynb", "gallery/*.md5"]
+exclude_patterns = ["extensions", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 nitpicky = False
 python_maximum_signature_line_length = 88
 add_module_names = False

@@ -119,7 +119,9 @@ def _table(table: Mapping[str, Any], static: Path) -> str:
     has_bars = any(row["bars"] for row in rows)
     head = [*columns, *["bar"] * has_bars]
     lines = [head, ["---"] * len(head)]
-    lines += [[*(formatted(row[name]) for name in columns), *[_bars(row)] * has_bars] for row in rows]
+    lines += [
+        [*(formatted(row[name]) for name in columns), *[_bars(row)] * has_bars] for row in rows
+    ]
     body = "".join("| " + " | ".join(_escaped(cell) for cell in line) + " |\n" for line in lines)
     return f"### {table['title']}\n\n{table['note']}\n\n{_figure(table, static)}{body}"
 
@@ -139,7 +141,10 @@ def _figure(table: Mapping[str, Any], static: Path) -> str:
         return ""
     name = re.sub(r"\W+", "-", table["title"].lower()).strip("-")[:40]
     draw_both(static / "drawn" / name, partial(chart.draw, table["rows"]))
-    return "".join(
-        f"![{table['title']}](/_static/drawn/{name}-{theme}.svg){{.only-{theme}}}\n"
-        for theme in ("light", "dark")
-    ) + "\n"
+    return (
+        "".join(
+            f"![{table['title']}](/_static/drawn/{name}-{theme}.svg){{.only-{theme}}}\n"
+            for theme in ("light", "dark")
+        )
+        + "\n"
+    )

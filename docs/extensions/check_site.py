@@ -61,8 +61,10 @@ def is_broken(path: Path, target: str) -> bool:
 
 
 def main(folder: Path) -> int:
-    pages = sorted(folder.resolve().rglob("*.html"))
-    found = [f"{page.relative_to(folder.resolve())} {fault}" for page in pages for fault in faults(page)]
+    root = folder.resolve()
+    # What is below _static are templates of the theme.
+    pages = sorted(page for page in root.rglob("*.html") if "_static" not in page.parts)
+    found = [f"{page.relative_to(root)} {fault}" for page in pages for fault in faults(page)]
     for fault in found:
         print(fault, file=sys.stderr)
     links = sum(len(parsed(page).linked) for page in pages)

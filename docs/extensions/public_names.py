@@ -134,6 +134,9 @@ SKIPPED_BASES = (
     "RegressorMixin",
     "TransformerMixin",
     "Exception",
+    "ReprHTMLMixin",
+    "_MetadataRequester",
+    "_SetOutputMixin",
     "object",
 )
 """Classes of others whose members have their pages elsewhere."""

@@ -42,7 +42,9 @@ plt.show()
 # its first eigenvalue is most of its norm; what tells classes apart are the small ones.
 
 for gamma in (0.0005, 0.005, 0.05):
-    fitted = GaussianSketch(gamma=gamma, n_components="auto", eps=0.05, random_state=0).fit(X[:1200])
+    fitted = GaussianSketch(gamma=gamma, n_components="auto", eps=0.05, random_state=0).fit(
+        X[:1200]
+    )
     model = RidgeClassifier(alpha=1e-3).fit(fitted.transform(X[:1200]), y[:1200])
     score = model.score(fitted.transform(X[1200:]), y[1200:])
     mean = float(np.mean(fitted.kernel_(X[:500])))

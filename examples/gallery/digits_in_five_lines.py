@@ -38,7 +38,9 @@ figure, axes = plt.subplots(1, 8, figsize=(11, 2.4), layout="constrained")
 for axis, row in zip(axes, unsure, strict=True):
     axis.imshow(X[1200 + row].reshape(8, 8), cmap="gray_r")
     second, first = np.argsort(probabilities[row])[-2:]
-    guesses = f"{first}: {probabilities[row, first]:.0%}\n{second}: {probabilities[row, second]:.0%}"
+    guesses = (
+        f"{first}: {probabilities[row, first]:.0%}\n{second}: {probabilities[row, second]:.0%}"
+    )
     axis.set_title(f"a {y[1200 + row]}", fontweight="bold")
     axis.set_xlabel(guesses)
     axis.set(xticks=[], yticks=[])

@@ -54,7 +54,9 @@ for name, score in scores.items():
 lengths, exact, sketched = [2_000, 5_000, 10_000, 20_000], [], []
 for length in lengths:
     part = np.ascontiguousarray(np.tile(X[:, :length], (4, 1)))
-    sketch = PolynomialSketch(degree=4, n_components=512, expansion="none", random_state=0).fit(part)
+    sketch = PolynomialSketch(degree=4, n_components=512, expansion="none", random_state=0).fit(
+        part
+    )
     start = time.perf_counter()
     sketch.kernel_(part)
     middle = time.perf_counter()

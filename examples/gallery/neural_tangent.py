@@ -52,5 +52,7 @@ plt.show()
 
 sketch = NeuralTangentSketch(depth=3, n_components=2048, random_state=0).fit(X[:1200])
 model = RidgeClassifier(alpha=1e-3).fit(sketch.transform(X[:1200]), y[:1200])
-print(f"accuracy on digits of other writers: {model.score(sketch.transform(X[1200:]), y[1200:]):.3f}")
+print(
+    f"accuracy on digits of other writers: {model.score(sketch.transform(X[1200:]), y[1200:]):.3f}"
+)
 print(f"degrees of the series in use: {sketch.degrees_}")

@@ -30,7 +30,9 @@ columns[:, : 2 * (length // 3)] = own.reshape(documents, -1)
 rows = np.repeat(np.arange(documents), length)
 X = sp.csr_array((np.ones(rows.size), (rows, columns.ravel())), shape=(documents, words))
 X = normalize(X)
-print(f"{X.shape[0]} documents, {X.shape[1]} words, {X.nnz / documents:.0f} different words in each")
+print(
+    f"{X.shape[0]} documents, {X.shape[1]} words, {X.nnz / documents:.0f} different words in each"
+)
 
 # %%
 # The memory of a transform is that of its output: nothing is made dense.
@@ -43,9 +45,7 @@ for size in sizes:
     start = time.perf_counter()
     Z = sketch.transform(train)
     seconds.append(time.perf_counter() - start)
-    scores.append(
-        RidgeClassifier(alpha=1e-2).fit(Z, y_train).score(sketch.transform(test), y_test)
-    )
+    scores.append(RidgeClassifier(alpha=1e-2).fit(Z, y_train).score(sketch.transform(test), y_test))
 for size, score in zip(sizes, scores, strict=True):
     print(f"{size:5d} features of degree 2: accuracy {score:.3f}   (linear: {linear:.3f})")
 

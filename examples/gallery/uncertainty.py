@@ -50,7 +50,9 @@ widths = np.linspace(0, 3, 61)
 normal = np.array([0.0, 0.383, 0.683, 0.866, 0.954, 0.988, 0.997])
 coverage.plot(widths, [(deviations <= width).mean() for width in widths], label="counted")
 coverage.plot(np.arange(7) / 2, normal, "k.", label="normal distribution")
-coverage.set(xlabel="width in standard deviations", ylabel="share covered", title="Friedman's table")
+coverage.set(
+    xlabel="width in standard deviations", ylabel="share covered", title="Friedman's table"
+)
 coverage.grid(alpha=0.3)
 coverage.legend()
 plt.show()

@@ -150,7 +150,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class EntrywiseError:
-    """Errors |⟨z(x), z(y)⟩ − k(x, y)| of pairs of different rows.
+    """Errors ``|⟨z(x), z(y)⟩ − k(x, y)|`` of pairs of different rows.
 
     Parameters
     ----------
