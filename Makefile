@@ -59,7 +59,7 @@ test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
 	$(ONE_BLAS_THREAD) SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n 2 tests
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs powersketch
-	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -129,7 +129,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m docs.extensions.check_site build/docs
 
 clean:
-	rm -rf $(VENV) build dist docs/_static/drawn docs/api docs/benchmarks.md docs/gallery docs/project docs/theory/references.md .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/_static/drawn docs/api docs/measurements.md docs/gallery docs/project docs/theory/references.md .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.created:

@@ -1,4 +1,4 @@
-"""Settings of the documentation site: `make docs` builds it, offline and with warnings as errors."""
+"""Settings of the documentation site, which `make docs` builds offline, warnings as errors."""
 
 import os
 from pathlib import Path

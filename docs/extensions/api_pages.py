@@ -54,8 +54,9 @@ def kind(value: Any) -> str:
 def index_page() -> str:
     parts = [
         title("API", "="),
-        "Every name that users may rely on, one page each. Estimators follow scikit-learn: parameters\n"
-        "are those of the constructor, what ends with an underscore is there after ``fit``.\n",
+        "Every name that users may rely on, one page each. Estimators follow scikit-learn: "
+        "parameters are those of the constructor, what ends with an underscore is there after "
+        "``fit``.\n",
     ]
     return "\n".join([*parts, *map(section, GROUPS)])
 
@@ -63,7 +64,8 @@ def index_page() -> str:
 def section(group: Group) -> str:
     objects = public_objects()
     rows = [
-        f"   * - :doc:`{path.removeprefix('powersketch.')} <{path}>`\n     - {summary(objects[path])}"
+        f"   * - :doc:`{path.removeprefix('powersketch.')} <{path}>`\n"
+        f"     - {summary(objects[path])}"
         for path in group.paths()
     ]
     table = ".. list-table::\n   :widths: 35 65\n   :class: api-names\n\n" + "\n".join(rows)

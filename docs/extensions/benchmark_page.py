@@ -17,15 +17,15 @@ from benchmarks.report import RESULTS
 from docs.extensions.pictures import draw_both
 
 _OPENING = """\
-# Benchmarks
+# All measurements
 
-Every table of `benchmarks/results.json`, written when this site was built. Each part was measured in one run,
-beside what it is compared to, on the machine named below it; the command repeats it on yours. Errors are
-‖Z Zᵀ − K‖ / ‖K‖ (Frobenius): an error of 1 is that of features that are all zero. A *bar* is what a figure is
-held to; where it does not hold, the table says so.
+Every table of `benchmarks/results.json`, written when this site was built. Each part was measured
+in one run, beside what it is compared to, on the machine named below it; the command repeats it on
+yours. Errors are ‖Z Zᵀ − K‖ / ‖K‖ (Frobenius): an error of 1 is that of features that are all zero.
+A *bar* is what a figure is held to; where it does not hold, the table says so.
 
-`make bench` runs everything; some parts need the Debian package `dataset-fashion-mnist` and fetch further data
-sets as Python packages.
+`make bench` runs everything; some parts need the Debian package `dataset-fashion-mnist` and fetch
+further data sets as Python packages.
 """
 _CHAPTERS = {
     "features": "Feature maps",
@@ -70,8 +70,11 @@ class Chart:
 
 
 _ERROR = "‖Z Zᵀ − K‖ / ‖K‖"
+_BY_DEGREE = (
+    "Relative error on 400 digits by degree: the literal algorithm, norms preserved, default"
+)
 _CHARTS = {
-    "Relative error on 400 digits by degree: the literal algorithm, norms preserved, default": Chart(
+    _BY_DEGREE: Chart(
         "degree",
         {
             "default": "PolynomialSketch",

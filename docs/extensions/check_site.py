@@ -1,4 +1,4 @@
-"""Checks a built site offline: every link and anchor leads somewhere, nothing is loaded from elsewhere."""
+"""Checks a built site offline: all links and anchors lead somewhere, nothing comes from outside."""
 
 import sys
 from functools import cache

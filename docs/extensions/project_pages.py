@@ -35,7 +35,7 @@ def write_pages(app: Sphinx) -> None:
         text = with_links_of_the_site((ROOT / name).read_text("utf-8"))
         write_if_changed(folder / _PAGES[name].lstrip("/"), text)
     write_if_changed(folder / "theory" / "references.md", references_page())
-    write_if_changed(folder / "benchmarks.md", benchmark_page.text(folder / "_static"))
+    write_if_changed(folder / "measurements.md", benchmark_page.text(folder / "_static"))
 
 
 def write_if_changed(path: Path, text: str) -> None:

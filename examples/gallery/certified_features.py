@@ -22,7 +22,7 @@ print(f"{sketch.n_components_} features: error at most {sketch.certificate_.boun
 print(sketch.certificate_.covers)
 
 # %%
-# ``certify`` does the same for any fitted map and any rows; with ``alpha`` also for quadratic forms,
+# ``certify`` does the same for any fitted map and any rows; with ``alpha`` also for forms:
 # (1 − ε)(K + αI) ⪯ Z Zᵀ + αI ⪯ (1 + ε)(K + αI), which is what solutions of ridge regressions
 # depend on. Each cloud is a sample of pairs of rows: exact kernel against features.
 
@@ -38,7 +38,7 @@ for axes, size in zip(panels, (64, 256, 1024), strict=True):
 plt.show()
 
 # %%
-# A small Frobenius error is not accuracy. A kernel that is nearly constant is easy to approximate, as
+# A small Frobenius error is not accuracy. A nearly constant kernel is easily approximated, as
 # its first eigenvalue is most of its norm; what tells classes apart are the small ones.
 
 for gamma in (0.0005, 0.005, 0.05):

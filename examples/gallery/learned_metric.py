@@ -5,7 +5,7 @@ A learned metric: which columns matter, and how they mix
 Distances between rows mean little where columns differ in importance, or matter only in
 combination. ``SketchedKernelRidge`` learns a metric from the gradients of its own predictions.
 
-The table imitates trips of taxis: where one starts and ends, the hour, and columns that say nothing.
+The table imitates trips of taxis: where one starts and ends, the hour, and columns that say little.
 How long a trip takes depends on the *difference* of two places, which no single column shows.
 """
 

@@ -4,7 +4,7 @@ Text: sparse rows stay sparse
 
 Bags of words have many columns and few entries in each row. A polynomial kernel of degree 2 sees
 pairs of words, of which there are billions; its features take time in proportion to the entries
-that are not zero. The documents here are made: whether one belongs to a class depends on which words
+that are not zero. The documents here are made: what class one belongs to depends on which words
 occur *together*, which a linear model hardly sees.
 """
 

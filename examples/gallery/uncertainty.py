@@ -38,7 +38,7 @@ curve.set(xlabel="x", ylim=(-4, 4), title="unsure where there is nothing to lear
 curve.legend(loc="lower right")
 
 # %%
-# Whether intervals keep their promise can be counted: on a table of ten columns, how many of the new
+# Whether intervals keep their promise can be counted: on a table of ten columns, how many new
 # observations lie within so many standard deviations?
 
 X, z = make_friedman1(3000, noise=1.0, random_state=0)
