@@ -37,10 +37,10 @@ ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint sanitize clang hostile bench readme docs clean
+.PHONY: help demo test lint sanitize clang hostile bench readme docs wheels test-wheels release clean
 
 help:
-	@echo "make demo    build, then show error and time against scikit-learn's own feature maps"
+	@echo "make demo    build, then show features beside scikit-learn's, and a model beside others"
 	@echo "make test    build, then run the linters, the tests and the documentation's examples"
 	@echo "make lint    run the linters, the type checker and the layer contract only"
 	@echo "make sanitize  run the tests of the compiled module under the sanitizers"
@@ -49,11 +49,14 @@ help:
 	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
 	@echo "make docs    build the documentation site with its gallery into build/docs, and check its links"
 	@echo "make readme  write the measured figures into README.md"
+	@echo "make wheels  build the sdist and the wheels for Linux and macOS into dist/"
+	@echo "make test-wheels  install these wheels into clean environments and test them, AArch64 under qemu"
+	@echo "make release check what a release needs: tag, changelog, wheels, documentation, tests; publishes nothing"
 	@echo "make clean   remove everything that make created, the environment included"
 	@echo "PYTHON=...   the interpreter that the environment is made from (default: python3)"
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/powersketch demo
 
 test: lint $(NATIVE_TEST) sanitize
 	$(NATIVE_TEST)
@@ -116,6 +119,7 @@ $(SANITIZED): $(SANITIZED_PARTS)
 hostile: $(VENV)/.installed
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile --count 20000 --jobs 2
 	$(BIN)/python -m tests.hostile.fuzz_readers --count 105000
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile.fuzz_models --count 100000
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(PART)
@@ -127,6 +131,18 @@ readme: $(VENV)/.installed
 docs: $(VENV)/.docs
 	$(ONE_BLAS_THREAD) $(BIN)/python -m sphinx -W --keep-going -q docs build/docs
 	$(BIN)/python -m docs.extensions.check_site build/docs
+
+# All systems, from this machine; see tools/build_wheels.py.
+wheels: $(VENV)/.wheels
+	$(BIN)/python -m tools.build_wheels
+
+# The wheels as they are in dist/, in environments of their own; CHECK=... for a part.
+test-wheels: $(VENV)/.wheels
+	$(BIN)/python -m tools.check_wheels $(CHECK)
+
+# A dry run: it checks everything and publishes nothing.
+release: $(VENV)/.wheels
+	$(BIN)/python -m tools.release
 
 clean:
 	rm -rf $(VENV) build dist docs/_static/drawn docs/api docs/measurements.md docs/gallery docs/project docs/theory/references.md .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -148,7 +164,7 @@ $(VENV)/.build-tools: $(VENV)/.created
 
 # An editable install maps files when it is made, hence the dependence on every source file.
 $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
-	$(PIP) install --no-build-isolation -e '.[test,demo]'
+	$(PIP) install --no-build-isolation -e '.[test]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
@@ -157,6 +173,10 @@ $(VENV)/.bench: $(VENV)/.installed
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(PIP) install --no-build-isolation -e '.[docs]'
+	@touch $@
+
+$(VENV)/.wheels: $(VENV)/.installed
+	$(PIP) install --no-build-isolation -e '.[wheels]'
 	@touch $@
 
 $(VENV)/.clang: $(VENV)/.created

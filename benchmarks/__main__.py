@@ -21,6 +21,7 @@ PARTS = {
     "solvers": ("solvers.accuracy", "solvers.speed", "solvers.algorithm_2"),
     "ridge": ("ridge.row_sketch", "ridge.memory", "ridge.path", "ridge.prediction"),
     "certificates": ("certificates.coverage", "certificates.automatic_sizes"),
+    "large": ("large.images", "large.streams", "large.exact", "large.choices"),
     "models": ("models.regressions", "models.classifications", "models.keel"),
     "comparisons": (
         "comparisons.power_methods_speed",

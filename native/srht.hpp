@@ -100,24 +100,34 @@ template <class T, class I>
 inline void srht_entries(const SrhtPlan<T> &plan, const T *values, const I *columns,
                          std::size_t entries, T *target) {
     constexpr std::size_t W = kLanes<T>;
-    constexpr int top = 8 * sizeof(T) - 1;
+    constexpr int bits = 8 * sizeof(T);
+    constexpr Bits<T> sign = Bits<T>(1) << (bits - 1);
+    // Indices of 16 bits take one step less. They lie at the upper end, where shifts to the left
+    // gather the parity in the sign.
+    const bool is_short = plan.padded <= kRowBlock;
+    const int place = is_short ? bits - 16 : bits - 32;
     for (std::size_t k = 0; k < plan.size; k += W) {
         const std::size_t count = plan.size - k < W ? plan.size - k : W;
-        BitVec<T> index{};
+        // Arrays, as Clang takes vectors apart where their entries are counted.
+        alignas(PS_VECTOR_BYTES) Bits<T> places[W] = {};
         for (std::size_t c = 0; c < count; ++c)
-            index[c] = Bits<T>(plan.indices[k + c]);
+            places[c] = Bits<T>(plan.indices[k + c]) << place;
+        const BitVec<T> index = *reinterpret_cast<const BitVec<T> *>(places);
         Vec<T> sum{};
         for (std::size_t e = 0; e < entries; ++e) {
             const auto j = columns[e];
-            BitVec<T> parity = index & Bits<T>(j);
-            for (int shift = 16; shift; shift /= 2)
-                parity ^= parity >> shift;
+            BitVec<T> parity = index & (Bits<T>(j) << place);
+            if (!is_short)
+                parity ^= parity << 16;
+            for (int shift = 8; shift; shift /= 2)
+                parity ^= parity << shift;
             const Vec<T> value = broadcast(T(values[e] * plan.signs[j]));
-            sum += reinterpret_cast<Vec<T>>(reinterpret_cast<BitVec<T>>(value) ^ (parity << top));
+            sum += reinterpret_cast<Vec<T>>(reinterpret_cast<BitVec<T>>(value) ^ (parity & sign));
         }
-        sum *= broadcast(plan.scale);
+        alignas(PS_VECTOR_BYTES) T results[W];
+        *reinterpret_cast<Vec<T> *>(results) = sum * broadcast(plan.scale);
         for (std::size_t c = 0; c < count; ++c)
-            target[k + c] = sum[c];
+            target[k + c] = results[c];
     }
 }
 

@@ -25,13 +25,16 @@ PUBLIC = [
     "SketchPreconditioner",
     "SketchedKernelRidge",
     "SketchedKernelRidgeClassifier",
+    "TablePreparation",
     "__version__",
     "accuracy",
     "compare",
     "kernels",
+    "load",
+    "save",
     "solve_kernel_system",
 ]
-OPTIONAL = {"dask", "matplotlib", "pandas", "pyarrow", "rich", "typer"}
+OPTIONAL = {"dask", "h5py", "matplotlib", "pandas", "pyarrow", "rich", "typer", "zarr"}
 
 
 def modules_after(code: str) -> set[str]:

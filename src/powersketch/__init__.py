@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     )
     from powersketch.kernel_systems import SketchPreconditioner, solve_kernel_system
     from powersketch.nystroem import LeverageNystroem
+    from powersketch.storage import load, save
+    from powersketch.tables import TablePreparation
 
 __all__ = [
     "ArcCosineSketch",
@@ -32,10 +34,13 @@ __all__ = [
     "SketchPreconditioner",
     "SketchedKernelRidge",
     "SketchedKernelRidgeClassifier",
+    "TablePreparation",
     "__version__",
     "accuracy",
     "compare",
     "kernels",
+    "load",
+    "save",
     "solve_kernel_system",
 ]
 
@@ -53,10 +58,13 @@ _ROOMS = {
     "SketchPreconditioner": "kernel_systems",
     "SketchedKernelRidge": "kernel_ridge",
     "SketchedKernelRidgeClassifier": "kernel_ridge",
+    "TablePreparation": "tables",
     "accuracy": "accuracy",
     "compare": "comparison",
     "kernel_ridge": "kernel_ridge",
     "kernels": "kernels",
+    "load": "storage",
+    "save": "storage",
     "solve_kernel_system": "kernel_systems",
 }
 

@@ -162,24 +162,32 @@ alpha : float, "loo" or "gcv", default="loo"
 alphas : array of float or None, default=None
     What to choose from; None is 50 values from 1e-10 to 1 times the trace of the Gram matrix, or
     of the kernel matrix, of which large ones are searched downhill.
-solver : {"gram"}, default="gram"
-    How the regression on features is solved: by one pass over the rows for their Gram matrix.
+solver : {"auto", "gram", "cg"}, default="auto"
+    How the regression on features is solved: by one pass over the rows for their Gram matrix, whose
+    products are computed in float32 where rows are float32 and alpha hides the errors; or by
+    preconditioned conjugate gradients on features or kernel values, which are stored in float32
+    where they fit, and computed anew in every step where not. These take more features, and hold
+    out some rows to choose alpha and to see when errors level off; they give no standard
+    deviations. "auto" decides by fixed rates from the sizes, the number of alphas, the dtype and
+    `memory_budget`.
 fit_intercept : bool, default=True
     Whether there is a constant term b without penalty. With a row sketch it is the mean of y.""",
     "ridge_options": """\
 eps : float, default=0.1
     The row sketch aims at an objective within 1 + eps of the least one.
 tol : float, default=1e-6
-    The relative residual to reach with ``features="exact"`` and a number for alpha.
+    The relative residual to reach with ``features="exact"`` and a number for alpha, and with
+    ``solver="cg"``, whose stored values in float32 allow 1e-4.
 time_budget : float or None, default=None
-    Seconds that a fit with ``features="auto"`` may take beside its pilots. Budgets limit the size:
-    they are refused beside `n_components`, and for other features.
+    Seconds that a fit with ``features="auto"`` may take beside its pilots. It limits the size, and
+    is refused beside `n_components`, and for other features.
 memory_budget : float or None, default=None
-    Bytes that a fit with ``features="auto"`` may hold at a time beside the rows, once the model is
-    chosen (the pilots of ``kernel="auto"`` take up to 400 MB): the Gram matrix,
-    its factors, landmarks, and features of blocks of rows, which get shorter where memory is
-    scarce. With "exact" and "row-sketch", bytes of the kernel matrix, which is computed anew for
-    every product where it takes more.
+    Bytes that a fit may hold at a time beside the rows, once the model is chosen (the pilots of
+    ``kernel="auto"`` take up to 400 MB): the Gram matrix, its factors, landmarks, and features of
+    blocks of rows, which get shorter where memory is scarce. With ``features="auto"`` it limits the
+    size; a size that was given and does not fit is refused, with one that would. None is what is
+    available. With "exact" and "row-sketch", bytes of the kernel matrix, which is computed anew
+    for every product where it takes more.
 random_state : int, RandomState instance or None, default=None
     Seed of the feature map, unless that has its own, and of all samples.
 n_jobs : int or None, default=None
@@ -206,7 +214,8 @@ X_fit_, dual_coef_ : array, ndarray of shape (n,) or (n, t)
     ``f(x) = kernel_(x, X_fit_) @ dual_coef_``, with the exact kernel and "row-sketch"; the rows in
     use, as the kernel sees them.
 solver_result_ : SolverResult
-    How the solver fared, with "exact" and a number for alpha.
+    How iterations fared: residuals after every step, and errors at rows held out if there were
+    any. With ``solver="cg"``, and with "exact" and a number for alpha.
 row_sketch_ : RowSketchReport
     Size and quality of the row sketch, with a bound of the objective relative to its minimum.
 seed_ : int

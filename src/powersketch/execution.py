@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -29,6 +30,11 @@ _AHEAD = 2
 _THREADS_PER_PROCESSOR = 4
 _SECONDS_BETWEEN_CHECKS = 0.1
 _SECONDS_BETWEEN_REPORTS = 0.5
+# Bytes. For less, asking how much memory is left is not worth the time.
+_ALWAYS_AVAILABLE = 1 << 20
+# What counts for an object that has hardly any numbers.
+_SMALLEST_OBJECT = 1 << 12
+_ALLOWANCE: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
 # Where the two versions of control groups are mounted, the names of their files, and of the entry
 # of memory.stat that counts the cache of files: it is part of the usage, but is given back.
 _GROUPS = {
@@ -228,8 +234,28 @@ def available_memory(root: Path = Path("/")) -> int:
     return max(min(left), 0)
 
 
+@contextmanager
+def memory_allowance(total: int, each: int) -> Iterator[None]:
+    """Let all that is checked to fit into memory meanwhile take so many bytes, together and each.
+
+    While it is made, one of them may take a few times as much.
+    """
+    token = _ALLOWANCE.set([total, each])
+    try:
+        yield
+    finally:
+        _ALLOWANCE.reset(token)
+
+
 def check_fits_memory(what: str, needed: int, remedy: str) -> None:
     """Refuse, before the work begins, what takes more memory than is available."""
+    allowance = _ALLOWANCE.get()
+    if allowance is not None:
+        allowance[0] -= max(needed, _SMALLEST_OBJECT)
+        if allowance[0] < 0 or needed > allowance[1]:
+            raise InputError(f"{what} takes {needed} bytes of memory, more than is allowed here.")
+    if needed <= _ALWAYS_AVAILABLE:
+        return
     available = available_memory()
     if needed > available:
         raise InputError(

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from powersketch.arrays import Vector
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.parameters import checked_integer
+from powersketch.storable import storable
 
 _SEED_LIMIT = 2**63
 _RANDOM_STATE_LIMIT = 2**32
@@ -22,6 +23,7 @@ _INTEGER_LIMIT = 2**32
 _LARGEST_COUNT = 2**62
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class RandomStreams:
     """Random numbers that depend only on a seed and on the name of the stream.

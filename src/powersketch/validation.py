@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows
+from powersketch.ecosystem import is_of_array_library, shared_with_numpy
 from powersketch.exceptions import InputError, InputTypeError
 
 REAL_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -116,8 +117,11 @@ def sound_array(name: str, X: Any) -> Any:
     """Return the array if it can be read without harm, or say what is wrong with it.
 
     Sparse matrices must point at entries that exist, and masked arrays may have no masked entry.
-    Anything else is left to later checks.
+    Arrays of other libraries become NumPy arrays of the same memory. Anything else is left to later
+    checks.
     """
+    if type(X) is np.ndarray:
+        return X
     if sparse.issparse(X):
         return _sound_sparse(name, X)
     if isinstance(X, np.ma.MaskedArray):
@@ -127,7 +131,7 @@ def sound_array(name: str, X: Any) -> Any:
         for i, row in enumerate(X):
             if isinstance(row, np.ma.MaskedArray):
                 _refuse_masked(f"{name}[{i}]", row)
-    return X
+    return shared_with_numpy(name, X) if is_of_array_library(X) else X
 
 
 def _check_real_dtype(name: str, dtype: np.dtype[Any]) -> None:

@@ -16,8 +16,8 @@ from sklearn.preprocessing import normalize
 from typer.testing import CliRunner
 
 import powersketch
-from powersketch.cli.compare_command import bytes_from
 from powersketch.cli.main import app, main
+from powersketch.cli.options import bytes_from
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, Polynomial, resolved_gamma
 from tests.comparison.measured_rows import failing_method, unit_rows
 
@@ -33,9 +33,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def figures(arguments: list[str]) -> dict[str, Any]:
-    """Run the command and return what it wrote as JSON."""
-    assert main(["compare", *arguments, "--json", "figures.json"]) == 0
-    found: dict[str, Any] = json.loads(Path("figures.json").read_text(encoding="utf-8"))
+    """Run the command and return what it printed as JSON."""
+    result = CliRunner().invoke(app, ["compare", *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
@@ -132,14 +133,16 @@ def test_normalized_rows_without_the_target(file: str) -> None:
     [("100", 100), ("2k", 2048), ("500M", 500 * 2**20), ("1.5 GiB", 3 * 2**29), ("1tb", 2**40)],
 )
 def test_amounts_of_memory(text: str, amount: int) -> None:
-    assert bytes_from(text) == amount
+    assert bytes_from("budget-memory", text) == amount
 
 
 def test_budgets(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = figures([file, *QUICK, "--budget-seconds", "60", "--budget-memory", "1.5G"])
+    options = ["--budget-seconds", "60", "--budget-memory", "1.5G"]
+    found = figures([file, *QUICK, *options])
     assert (found["time_budget"], found["memory_budget"]) == (60.0, 3 * 2**29)
+    assert main(["compare", file, *QUICK, *options]) == 0
     assert "within 60 s for 40 rows and 1.5 GiB for 40 rows." in capsys.readouterr().out
-    figures([file, *QUICK, "--budget-memory", "100"])
+    assert main(["compare", file, *QUICK, "--budget-memory", "100"]) == 0
     assert "Best: memory_bytes=100 is too little" in capsys.readouterr().out
 
 
@@ -150,7 +153,7 @@ def test_a_failed_method_is_listed(file: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_nothing_measured_is_no_success(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", file, "--components", "64", "--methods", "nystroem"]) == 2
+    assert main(["compare", file, "--components", "64", "--methods", "nystroem"]) == 1
     assert "Best: no method has been measured" in capsys.readouterr().out
 
 
@@ -171,8 +174,12 @@ def test_nothing_measured_is_no_success(file: str, capsys: pytest.CaptureFixture
         (["rows.npy", "--jobs", "0"], "n_jobs=0"),
         (["rows.npy", "--budget-memory", "much"], "budget-memory=much"),
         (["rows.npy", "--budget-memory", "3KM"], "budget-memory=3KM"),
-        (["rows.npy", "--html", "no/where.html"], "nothing can be written to no"),
-        (["rows.npy", "--json", "."], "is a folder"),
+        (["rows.npy", "--report", "no/where.html"], "nothing can be written to no"),
+        (["rows.npy", "--report", "."], "is a folder"),
+        (["rows.npy", "--target", "price"], "has no column 'price'; its columns have no names"),
+        (["rows.npy", "--target", "7"], "give a number from 0 to 6"),
+        (["rows.npy", "--task", "regression"], "has no effect without a target"),
+        (["rows.npy", "--dtype", "int8"], "dtype='int8' is unknown"),
         (["rows.npy", "--nonsense"], "No such option"),
         ([], "Missing argument"),
         (["bad.npy"], "NaN"),
@@ -195,15 +202,16 @@ def test_an_interruption_prints_and_writes_what_is_finished(
     file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing_method(monkeypatch, "slow", KeyboardInterrupt())
-    arguments = ["compare", file, *QUICK, "--methods", "power,slow", "--json", "figures.json"]
+    arguments = ["compare", file, *QUICK, "--methods", "power,slow"]
     assert main(arguments) == 130
     out = capsys.readouterr().out
     assert "The comparison was interrupted" in out
     assert "Best: power with 4 components" in out
-    found = json.loads(Path("figures.json").read_text(encoding="utf-8"))
+    assert Path("rows-comparison.html").is_file()
+    assert main([*arguments, "--json"]) == 130
+    found = json.loads(capsys.readouterr().out)
     assert found["complete"] is False
     assert [measured["method"] for measured in found["measurements"]] == ["power"]
-    assert Path("rows-comparison.html").is_file()
 
 
 def test_an_interruption_before_anything_is_finished(
@@ -267,7 +275,7 @@ def test_want_of_memory_or_rights_is_no_fault_of_ours(
         raise error
 
     monkeypatch.setattr("powersketch.comparison.run._experiment", failing)
-    assert main(["compare", file, *QUICK]) == 2
+    assert main(["compare", file, *QUICK]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert len(line) > len("error: ")
@@ -275,7 +283,7 @@ def test_want_of_memory_or_rights_is_no_fault_of_ours(
 
 def test_results_are_written_even_if_nobody_reads_the_table(file: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "powersketch", "compare", file, *QUICK, "--json", "out.json"]
+    command = [sys.executable, "-m", "powersketch", "compare", file, *QUICK]
     read, write = os.pipe()
     os.close(read)
     result = subprocess.run(
@@ -284,7 +292,6 @@ def test_results_are_written_even_if_nobody_reads_the_table(file: str) -> None:
     os.close(write)
     assert result.returncode != 0
     assert "Traceback" not in result.stderr
-    assert Path("out.json").is_file()
     assert Path("rows-comparison.html").is_file()
 
 
@@ -333,7 +340,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "compare" in capsys.readouterr().out
     assert main(["compare", "--help"]) == 0
     text = capsys.readouterr().out
-    for option in ("--kernel", "--components", "--budget-seconds", "--html", "--normalize"):
+    for option in ("--kernel", "--components", "--budget-seconds", "--report", "--normalize"):
         assert option in text
 
 
@@ -357,3 +364,22 @@ def test_in_a_process_of_its_own(file: str) -> None:
     assert "?" not in result.stdout
     assert Path("rows-comparison.html").is_file()
     assert result.stderr == ""
+
+
+def test_predictions_of_a_table_with_categories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    size, colour = random.normal(size=60), random.choice(["red", "blue"], size=60)
+    price = size + (colour == "red")
+    lines = [f"{s},{c},{p}" for s, c, p in zip(size, colour, price, strict=True)]
+    Path("table.csv").write_text("\n".join(["size,colour,price", *lines]))
+    options = ["--components", "8", "--methods", "power", "--coef0", "1", "--scale"]
+    assert main(["compare", "table.csv", "--target", "price", *options]) == 0
+    out = capsys.readouterr().out
+    assert "On the columns themselves, the error of predictions is" in out
+    assert "model = SketchedKernelRidge(features=features, random_state=0)" in out
+    found = figures(["table.csv", "--target", "colour", *options])
+    assert (found["task"], found["data_shape"]) == ("classification", [60, 2])
+    assert "prediction error" in Path("table-comparison.html").read_text(encoding="utf-8")

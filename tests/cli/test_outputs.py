@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from powersketch.cli.files import check_outputs
 from powersketch.cli.main import main
-from powersketch.comparison import atomic_write
 from powersketch.exceptions import InputError
+from powersketch.files import atomic_write, check_outputs
 from tests.comparison.measured_rows import unit_rows
 
 QUICK = ["--components", "4", "--seeds", "1", "--methods", "power", "--seed", "0"]
@@ -34,10 +33,9 @@ def link(make: Callable[[str, str], None], name: str) -> str:
     return name
 
 
-@pytest.mark.parametrize("option", ["--html", "--json"])
 @pytest.mark.parametrize("way", ["same", "relative", "absolute", "symbolic", "hard"])
 def test_the_input_is_not_overwritten(
-    content: str, option: str, way: str, capsys: pytest.CaptureFixture[str]
+    content: str, way: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("folder").mkdir()
     ways = {
@@ -47,27 +45,27 @@ def test_the_input_is_not_overwritten(
         "symbolic": lambda: link(os.symlink, "b.csv"),
         "hard": lambda: link(os.link, "b.csv"),
     }
-    assert main(["compare", "a.csv", *QUICK, option, ways[way]()]) == 2
+    assert main(["compare", "a.csv", *QUICK, "--report", ways[way]()]) == 2
     assert "is the file that is read, a.csv; choose another name" in capsys.readouterr().err
     assert Path("a.csv").read_text() == content
 
 
 @pytest.mark.parametrize(
-    ("page", "figures"), [("out", "out"), ("out", "./out"), ("out", "link"), ("out", "OUT")]
+    ("model", "page"), [("out", "out"), ("out", "./out"), ("out", "link"), ("out", "OUT")]
 )
 def test_outputs_do_not_overwrite_one_another(
-    content: str, page: str, figures: str, capsys: pytest.CaptureFixture[str]
+    content: str, model: str, page: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.symlink("out", "link")
-    assert main(["compare", "a.csv", *QUICK, "--html", page, "--json", figures]) == 2
-    assert f"{page} and {Path(figures)} are the same file" in capsys.readouterr().err
+    assert main(["fit", "a.csv", "--target", "0", "--model", model, "--report", page]) == 2
+    assert f"{model} and {Path(page)} are the same file" in capsys.readouterr().err
     assert not Path("out").exists()
 
 
 def test_the_page_that_is_named_after_the_file_counts_as_well(
     content: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["compare", "a.csv", *QUICK, "--json", "a-comparison.html"]) == 2
+    assert main(["fit", "a.csv", "--target", "0", "--model", "a-report.html"]) == 2
     assert "are the same file" in capsys.readouterr().err
 
 
@@ -96,7 +94,7 @@ def test_only_files_are_replaced(content: str) -> None:
 
 def test_what_is_printed_is_not_overwritten(content: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "powersketch", "compare", "a.csv", *QUICK, "--json"]
+    command = [sys.executable, "-m", "powersketch", "compare", "a.csv", *QUICK, "--report"]
     for name in ("/dev/stdout", "printed"):
         with open("printed", "w") as printed:
             result = subprocess.run(
@@ -115,7 +113,7 @@ def test_what_is_printed_is_not_overwritten(content: str) -> None:
 def test_a_failed_run_leaves_what_was_there(
     content: str, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    names = ["a-comparison.html", "a.csv", "figures.json"]
+    names = ["a-comparison.html", "a.csv"]
     for name in names:
         if name != "a.csv":
             Path(name).write_text("old")
@@ -126,7 +124,7 @@ def test_a_failed_run_leaves_what_was_there(
         raise error
 
     monkeypatch.setattr(Path, "write_text", failing)
-    assert main(["compare", "a.csv", *QUICK, "--json", "figures.json"]) != 0
+    assert main(["compare", "a.csv", *QUICK]) != 0
     assert sorted(os.listdir()) == names
     assert {Path(name).read_text() for name in names} == {"old", content}
 

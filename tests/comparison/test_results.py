@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from powersketch import compare
-from powersketch.comparison import Comparison, atomic_write
+from powersketch.comparison import Comparison
+from powersketch.files import atomic_write
 from powersketch.kernels import Polynomial
 from tests.comparison.measured_rows import unit_rows
 from tests.comparison.synthetic import FAST, MADE

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from powersketch.comparison.text import number_text
+from powersketch.pages import number_text
 from tests.comparison.synthetic import FAST, LARGE, MADE
 
 

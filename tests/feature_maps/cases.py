@@ -46,7 +46,8 @@ class Case:
     diagonal: str = "kernel"
     homogeneity: int | None = None  # h with z(c x) = c^h z(x) for all c > 0
     random: bool = True  # whether the seed matters
-    portable: bool = True  # whether other machines and processes give the same bits
+    portable: bool = True  # whether other processes give the same bits
+    own_arithmetic: bool = True  # whether other processors do, too: no function of the user's
     largest_norm: float = math.inf  # of the rows that the kernel takes
     reach: float = 3.0  # how much longer than the rows of fit others may be
 
@@ -454,6 +455,7 @@ _SERIES = [
         "of a callable",
         40,
         {"series": rational, "n_components": 60, "expansion": "mean"},
+        own_arithmetic=False,
         largest_norm=1.0,
         reach=1.0,
     ),

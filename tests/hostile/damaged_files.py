@@ -54,17 +54,17 @@ class Format:
 def formats(canary: Path) -> tuple[Format, ...]:
     """Return all formats, some of whose files hold the canary."""
     return (
-        Format("csv", ".csv", _tables(), _damaged),
-        Format("svmlight", ".svm", _svmlight(), _damaged),
-        Format("npy", ".npy", _arrays(canary), _damaged),
+        Format("csv", ".csv", _tables(), damaged),
+        Format("svmlight", ".svm", _svmlight(), damaged),
+        Format("npy", ".npy", _arrays(canary), damaged),
         Format("npz dense", ".npz", _archives(canary), _damaged_archive),
         Format("npz sparse", ".npz", _sparse_archives(), _damaged_archive),
-        Format("mtx", ".mtx", _matrix_market(), _damaged),
-        Format("parquet", ".parquet", _parquet(), _damaged),
+        Format("mtx", ".mtx", _matrix_market(), damaged),
+        Format("parquet", ".parquet", _parquet(), damaged),
     )
 
 
-def _damaged(content: bytes, draws: random.Random) -> bytes:
+def damaged(content: bytes, draws: random.Random) -> bytes:
     for _ in range(draws.choice((1, 1, 1, 2, 3, 6))):
         content = draws.choice(_DAMAGES)(content, draws)
     return content
@@ -73,14 +73,14 @@ def _damaged(content: bytes, draws: random.Random) -> bytes:
 def _damaged_archive(content: bytes, draws: random.Random) -> bytes:
     """Damage an archive as it is, or one of its members, with right sums, deep inside."""
     if draws.random() < 0.3:
-        return _damaged(content, draws)
+        return damaged(content, draws)
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as new:
         chosen = draws.choice(old.namelist())
         for name in old.namelist():
             member = old.read(name)
             new.writestr(
-                zipfile.ZipInfo(name), _damaged(member, draws) if name == chosen else member
+                zipfile.ZipInfo(name), damaged(member, draws) if name == chosen else member
             )
     return target.getvalue()
 

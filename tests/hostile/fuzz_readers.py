@@ -25,8 +25,8 @@ import numpy as np
 from pyarrow import parquet
 from scipy import sparse
 
-from powersketch.cli.files import read_rows
 from powersketch.exceptions import InputError
+from powersketch.files import read_rows
 from tests.hostile import plain_parsers
 from tests.hostile.damaged_files import Format, formats
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from powersketch.comparison.measure import peak_bytes
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge import block_statistics, choice
 from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.iterative import IterativeRidge, LandmarkRows
+from powersketch.kernel_ridge.iterative import IterativeRidge
+from powersketch.kernel_ridge.row_products import BlockProducts, LandmarkValues
+from powersketch.kernel_ridge.solvers import Problem, planned
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernels import Gaussian
-from tests.kernel_ridge.ridge_data import ridge, weights
+from tests.kernel_ridge.ridge_data import classifier, ridge, weights
 
 
 def documents(rows: int = 200, columns: int = 5000, count: int | None = None) -> tuple[Any, Any]:
@@ -82,14 +85,19 @@ class TestLandmarks:
             Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
         ).fit(X)
         features = Features(landmarks, weight)
-        ridge = IterativeRidge(features, LandmarkRows, fit_intercept, 1e-6, seed=0)
-        solution, left_out = ridge.solve(TrainingRows(X, targets, None), 1.0, None, None)
+        rows = TrainingRows(X, targets, None)
+        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=True)
+        ridge = IterativeRidge(fit_intercept, 1e-6, seed=0)
+        solution, _ = ridge.solve_given(values, 1.0)
         Z = features.transform(X)
         exact = block_statistics(Z, targets).solve(1.0, fit_intercept=fit_intercept)
         found = Z @ solution.coef.T + solution.intercept
         # Values are stored in float32, and iterations end at a residual of 1e-4.
         np.testing.assert_allclose(found, Z @ exact.coef.T + exact.intercept, rtol=0, atol=0.01)
+        _, left_out, result = ridge.solve(values, 1.0, None, None)
         assert left_out.predictions.shape == (80, 3)
+        assert result.errors is not None
+        assert result.errors[-1] < result.errors[0]
 
     def test_rows_held_out_choose_alpha(self) -> None:
         X, labels = rings(800)
@@ -97,9 +105,9 @@ class TestLandmarks:
         landmarks = LeverageNystroem(
             Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
         ).fit(X)
-        ridge = IterativeRidge(Features(landmarks), LandmarkRows, True, 1e-6, seed=0)
         rows = TrainingRows(X, targets, None)
-        chosen, _ = ridge.solve(rows, "loo", None, 1e3)
+        values = LandmarkValues(Features(landmarks), rows, fit_intercept=True, stored=True)
+        chosen, _, _ = IterativeRidge(True, 1e-6, seed=0).solve(values, "loo", None, 1e3)
         assert chosen.alpha < 100.0  # far below where the search began
         assert chosen.alphas is not None
         assert chosen.scores is not None
@@ -109,7 +117,9 @@ class TestLandmarks:
         monkeypatch.setattr(choice, "_ROWS_TO_ITERATE", 1000)
         monkeypatch.setattr(choice, "_MOST_ITERATED", 300)
         monkeypatch.setattr(choice, "MOST_SUMMED_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.base.MOST_SUMMED_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.settings.MOST_SUMMED_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.solvers._FEWEST_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.solvers._WORTH_IT", np.inf)
         monkeypatch.setattr(choice, "_MOST_EXACT_ROWS", 500)
         X, labels = rings(2000)
         model = SketchedKernelRidgeClassifier(Gaussian(3.0), random_state=0).fit(
@@ -131,3 +141,114 @@ def test_sums_are_asked_for_in_vain() -> None:
     X, y = documents()
     with pytest.raises(InputError, match=r"alpha='gcv' needs sums .*use alpha='loo'"):
         ridge("linear", alpha="gcv").fit(X, y)
+
+
+class TestSolver:
+    """`solver="cg"` gives what sums give, whether features are stored or computed again."""
+
+    @pytest.mark.parametrize("kind", ["sketch", "landmarks"])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_is_that_of_sums(self, kind: str, dtype: Any, weighted: bool) -> None:
+        X, labels = rings(900)
+        w = weights(900) if weighted else None
+        options: dict[str, Any] = {"features": kind, "n_components": 60, "alpha": 1.0}
+        sums = ridge(solver="gram", random_state=0, **options).fit(X.astype(dtype), labels, w)
+        model = ridge(solver="cg", tol=1e-5, random_state=0, **options)
+        found = model.fit(X.astype(dtype), labels, w).predict(X)
+        np.testing.assert_allclose(found, sums.predict(X), rtol=0, atol=0.01)
+        assert model.solver_result_.history[-1] < model.solver_result_.history[0]
+
+    @pytest.mark.parametrize("kind", ["sketch", "landmarks"])
+    def test_what_is_computed_again_has_the_same_bits(self, kind: str, monkeypatch: Any) -> None:
+        X, labels = rings(1500)
+        X = X.astype(np.float32)
+        options: dict[str, Any] = {"features": kind, "n_components": 60, "solver": "cg"}
+        stored = classifier(random_state=0, **options).fit(X, labels)
+        monkeypatch.setattr("powersketch.kernel_ridge.solvers._SHARE_TO_STORE", 0.0)
+        again = classifier(random_state=0, **options).fit(X, labels)
+        np.testing.assert_array_equal(stored.coef_, again.coef_)
+
+    @pytest.mark.parametrize("kind", ["sketch", "landmarks"])
+    def test_alpha_is_chosen_at_rows_held_out(self, kind: str) -> None:
+        X, labels = rings(900)
+        model = ridge(features=kind, n_components=60, alpha="loo", solver="cg", random_state=0)
+        model.fit(X, labels)
+        assert model.scores_[model.alphas_ == model.alpha_] == model.scores_.min()
+        errors = model.solver_result_.errors
+        assert errors.min() < 0.5 * errors[0]
+        given = [1e-3, 1e-2, 10.0]
+        model = ridge(
+            features=kind, alpha="loo", alphas=given, solver="cg", n_components=60, random_state=0
+        )
+        assert model.fit(X, labels).alpha_ in given
+
+    def test_many_features_are_inverted_by_some_rows(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr("powersketch.kernel_ridge.preconditioners.MOST_FACTORED", 40)
+        X, labels = rings(900)
+        options: dict[str, Any] = {"n_components": 60, "alpha": 1.0, "random_state": 0}
+        sums = ridge(solver="gram", **options).fit(X, labels)
+        model = ridge(solver="cg", tol=1e-4, **options).fit(X, labels)
+        np.testing.assert_allclose(model.predict(X), sums.predict(X), rtol=0, atol=0.01)
+
+    def test_an_interrupt_keeps_what_was_reached(self, monkeypatch: Any) -> None:
+        X, labels = rings(900)
+        steps: list[int] = []
+        product = BlockProducts.normal_product
+
+        def interrupted(products: Any, V: Any) -> Any:
+            steps.append(len(steps))
+            if len(steps) == 6:
+                raise KeyboardInterrupt
+            return product(products, V)
+
+        monkeypatch.setattr(BlockProducts, "normal_product", interrupted)
+        model = ridge(features="landmarks", n_components=60, solver="cg", alpha=1e-3)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            model.fit(X, labels)
+        assert "5 iterations" in caught.value.__notes__[0]
+        assert model.solver_result_.interrupted
+        monkeypatch.undo()
+        assert model.score(X, labels) > 0.5
+
+    def test_standard_deviations_and_blocks_need_sums(self) -> None:
+        X, labels = rings(300)
+        model = ridge(n_components=40, solver="cg", random_state=0).fit(X, labels)
+        with pytest.raises(AttributeError, match=r"solver='gram'"):
+            model.predict(X, return_std=True)
+        with pytest.raises(InputError, match=r"solver='cg', which reads all rows again"):
+            model.partial_fit(X, labels)
+        with pytest.raises(InputError, match=r"solver='gram'"):
+            ridge(alpha="gcv", solver="cg").fit(X, labels)
+
+
+class TestPlan:
+    def problem(self, **sizes: Any) -> Problem:
+        usual: dict[str, Any] = {"rows": 60_000, "columns": 784, "features": 4096, "targets": 10}
+        usual |= {"alphas": 1, "landmarks": True, "dtype": np.dtype(np.float32)}
+        return Problem(**{**usual, **sizes})
+
+    def test_a_path_is_for_sums_and_one_alpha_of_many_features_for_iterations(self) -> None:
+        assert planned(self.problem(features=8192), "auto", 1e11).solver == "cg"
+        many = self.problem(alphas=200, landmarks=False, features=1024, columns=20)
+        assert planned(many, "auto", 1e11).solver == "gram"
+        assert planned(self.problem(features=200), "auto", 1e11).solver == "gram"
+
+    def test_what_does_not_fit_is_computed_again_or_refused(self) -> None:
+        assert planned(self.problem(features=8192), "cg", 2e10).stored
+        assert not planned(self.problem(features=8192), "cg", 2e9).stored
+        with pytest.raises(InputError, match=r"memory_budget=1e\+09: use n_components=\d+00 or"):
+            planned(self.problem(features=32_768), "cg", 1e9)
+
+    def test_the_size_that_is_advised_fits(self) -> None:
+        for solver in ("auto", "gram", "cg"):
+            with pytest.raises(InputError) as caught:
+                planned(self.problem(features=30_000), solver, 3e9)
+            advised = int(re.search(r"n_components=(\d+)", str(caught.value))[1])  # type: ignore[index]
+            assert planned(self.problem(features=advised), solver, 3e9).bytes <= 3e9
+
+    def test_a_fit_says_so_before_it_begins(self) -> None:
+        X, labels = rings(3000)
+        model = ridge(features="landmarks", n_components=2000, memory_budget=1e7)
+        with pytest.raises(InputError, match=r"2000 features of 3000 rows take at least"):
+            model.fit(X, labels)

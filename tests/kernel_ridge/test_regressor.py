@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 from powersketch import GaussianSketch, PolynomialSketch, kernels
 from powersketch.kernel_ridge import (
     RegularisationWarning,
-    base,
     block_statistics,
     path,
     settings,
@@ -194,7 +193,7 @@ class TestPath:
     ) -> None:
         X, y = waves()
         whole = ridge(alpha="loo", random_state=0).fit(X, y)
-        monkeypatch.setattr("powersketch.kernel_ridge.base.LEFT_OUT_ROWS", 200)
+        monkeypatch.setattr("powersketch.kernel_ridge.fitting.LEFT_OUT_ROWS", 200)
         sampled = ridge(alpha="loo", random_state=0).fit(X, y)
         assert not np.array_equal(sampled.scores_, whole.scores_)
         np.testing.assert_allclose(sampled.scores_, whole.scores_, rtol=0.5)
@@ -275,7 +274,7 @@ class TestPartialFit:
         np.testing.assert_allclose(std(model, X), std(whole, X), rtol=1e-6)
 
     def test_leaves_out_a_sample_of_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(base, "LEFT_OUT_ROWS", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.blockwise.LEFT_OUT_ROWS", 100)
         X, y = waves()
         model = ridge(alpha="loo", random_state=0)
         for start in range(0, 400, 80):

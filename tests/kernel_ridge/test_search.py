@@ -208,7 +208,7 @@ class TestSmallAndDegenerate:
 
     def test_one_row_is_refused(self) -> None:
         with (
-            pytest.warns(UserWarning, match="1 rows are too few"),
+            pytest.warns(UserWarning, match="1 row is too few"),
             pytest.raises(ValueError, match="needs at least 2 rows of positive weight, got 1"),
         ):
             SketchedKernelRidge().fit([[1.0, 2.0]], [3.0])
@@ -230,15 +230,20 @@ class TestSmallAndDegenerate:
     @pytest.mark.parametrize("rows", [20, 100])
     def test_a_constant_target_is_predicted(self, rows: int) -> None:
         X, _ = curve(rows)
-        model = SketchedKernelRidge(random_state=0).fit(X, np.full(rows, 4.0))
+        with pytest.warns(UserWarning, match="y has the same value in every row"):
+            model = SketchedKernelRidge(random_state=0).fit(X, np.full(rows, 4.0))
         np.testing.assert_allclose(model.predict(10.0 * X), 4.0, rtol=1e-9)
 
+    @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
     @pytest.mark.parametrize("rows", [20, 100])
-    def test_constant_columns_give_the_mean(self, rows: int) -> None:
+    def test_constant_columns_give_the_mean(self, rows: int, container: Any) -> None:
         y = curve(rows)[1]
-        model = SketchedKernelRidge(random_state=0).fit(np.full((rows, 3), 7.0), y)
-        np.testing.assert_allclose(model.predict(np.zeros((4, 3))), y.mean(), rtol=1e-6)
-        labels = SketchedKernelRidgeClassifier(random_state=0).fit(np.ones((rows, 3)), y > 0.0)
+        X, ones = container(np.full((rows, 3), 7.0)), container(np.ones((rows, 3)))
+        with pytest.warns(UserWarning, match="every column of X has the same value"):
+            model = SketchedKernelRidge(random_state=0).fit(X, y)
+        np.testing.assert_allclose(model.predict(container(X[:4])), y.mean(), rtol=1e-6)
+        with pytest.warns(UserWarning, match="give columns that vary"):
+            labels = SketchedKernelRidgeClassifier(random_state=0).fit(ones, y > 0.0)
         np.testing.assert_allclose(
             labels.predict_proba(np.ones((4, 3)))[:, 1], np.mean(y > 0.0), atol=0.1
         )

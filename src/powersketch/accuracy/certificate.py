@@ -29,12 +29,14 @@ from powersketch.docstrings import documented
 from powersketch.execution import thread_count
 from powersketch.parameters import checked_integer, checked_positive, refuse_unless_default
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.storable import storable
 
 _FEWEST_PRODUCTS = 2
 # Smaller errors of a diagonal are those of rounding, which differ from machine to machine.
 _ROUNDING = 1e-12
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """What was measured of a feature map's error, returned by :func:`certify`.
@@ -148,6 +150,7 @@ class Certificate:
         return "\n".join(lines)
 
 
+@storable
 @dataclass(frozen=True)
 class EntrywiseError:
     """Errors ``|⟨z(x), z(y)⟩ − k(x, y)|`` of pairs of different rows.

@@ -15,6 +15,7 @@ from powersketch.arrays import Float64, Vector, divide_or_zero, slices
 from powersketch.execution import interruptible
 from powersketch.kernels import Kernel
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 # For what the first order leaves out: in hundreds of trials 99 % were held with it, not without.
 _SAFETY = 1.15
@@ -28,6 +29,7 @@ _FEW = 2.0
 _EXACT = 1e-6
 
 
+@storable
 @dataclass(frozen=True)
 class Interval:
     """A measured value and the bounds within which the true one lies.

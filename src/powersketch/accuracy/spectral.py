@@ -17,6 +17,7 @@ from powersketch.execution import interruptible
 from powersketch.kernels import Kernel
 from powersketch.linalg import ExtremeEigenvalues, extreme_eigenvalues
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 PRODUCTS = 32
 _DENSE_ROWS = 1500
@@ -29,6 +30,7 @@ _STORED_BYTES = 2**30
 _FUNCTION = 100.0  # what a kernel's function of an inner product costs, in multiplications
 
 
+@storable
 @dataclass(frozen=True)
 class SpectralError:
     """The eps with (1 − eps)(K + αI) ⪯ Z Zᵀ + αI ⪯ (1 + eps)(K + αI).

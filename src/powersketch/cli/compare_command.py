@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,66 +10,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.measure import Measurement
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from powersketch.cli import Debug
+from powersketch.cli import options as given_as
+from powersketch.cli.console import WIDEST, print_json, print_lines, progress, result_console
+from powersketch.cli.options import output_option
 from powersketch.exceptions import InputError
 
 if TYPE_CHECKING:
     from powersketch.arrays import Rows
+    from powersketch.cli.data import Data
     from powersketch.comparison import Comparison
 
-_NOTHING_MEASURED = 2
+_NOTHING_MEASURED = 1
 _INTERRUPTED = 130
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-# A file or a pipe has no width that a table has to fit.
-_WIDEST = 1000
 # The columns that narrow terminals do without, in this order.
 _LEAST_NEEDED = ("transform", "kind", "fit", "pencil", "memory", "operator")
 
-_kernel_option = partial(typer.Option, rich_help_panel="Kernel")
 _method_option = partial(typer.Option, rich_help_panel="What is compared")
-_output_option = partial(typer.Option, rich_help_panel="Output")
 
 
 def compare_command(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Rows of numbers: .npy, .npz, .csv, .tsv, .svm, .libsvm, .svmlight, .mtx or "
-            ".parquet.",
-        ),
-    ],
-    kernel: Annotated[
-        str,
-        _kernel_option(
-            help="Which kernel: linear, polynomial (poly), gaussian (rbf), arc-cosine, "
-            "neural-tangent (ntk) or dot-product."
-        ),
-    ] = "polynomial",
-    degree: Annotated[
-        int | None, _kernel_option(help="Degree of the polynomial kernel, 2 if not given.")
-    ] = None,
-    gamma: Annotated[
+    file: given_as.DataFile,
+    target: Annotated[
         str | None,
-        _kernel_option(
-            help='Factor of inner products or squared distances, or "scale" for 1 / (columns · '
-            'variance), or "median" for 1 / (median squared distance). 1 for the polynomial kernel '
-            "if not given, scale for the Gaussian one.",
+        _method_option(
+            help="Name or number (from 0) of a column to predict: methods are then compared by "
+            "their predictions, too."
         ),
     ] = None,
-    coef0: Annotated[
-        float | None, _kernel_option(help="Constant term of the polynomial kernel, 0 if not given.")
-    ] = None,
-    order: Annotated[
-        int | None, _kernel_option(help="Order of the arc-cosine kernel, 1 if not given.")
-    ] = None,
-    depth: Annotated[
-        int | None,
-        _kernel_option(help="Layers of the arc-cosine or neural tangent kernel, 1 if not given."),
-    ] = None,
+    task: Annotated[
+        str, _method_option(help="regression, classification, or auto: by the values.")
+    ] = "auto",
+    kernel: given_as.KernelName = "polynomial",
+    degree: given_as.Degree = None,
+    gamma: given_as.Gamma = None,
+    coef0: given_as.Coef0 = None,
+    order: given_as.Order = None,
+    depth: given_as.Depth = None,
     methods: Annotated[
         str | None,
         _method_option(
@@ -81,24 +58,25 @@ def compare_command(
         str, _method_option(help="Numbers of features, separated by commas.")
     ] = "128,256,512,1024",
     seeds: Annotated[int, _method_option(help="How many draws are measured.")] = 3,
-    rows: Annotated[
+    pilot_rows: Annotated[
         int,
         _method_option(
-            help="Size of the pilot: half of it is measured, and as many others are fitted on."
+            "--rows",
+            help="Size of the pilot: half of it is measured, and as many others are fitted on.",
         ),
     ] = 2000,
+    alpha: Annotated[
+        float | None,
+        _method_option(help="What is added to the diagonal in spectral comparisons."),
+    ] = None,
     normalize: Annotated[bool, _method_option("--normalize", help="Scale rows to norm 1.")] = False,
-    target: Annotated[
-        str | None,
-        _method_option(help="Name or number of a column to leave out; numbers begin at 0."),
-    ] = None,
-    header: Annotated[
-        bool | None,
-        _method_option(
-            "--header/--no-header",
-            help="Whether the first row of a .csv or .tsv file holds names; detected if not given.",
-        ),
-    ] = None,
+    scale: Annotated[
+        bool, _method_option("--scale", help="Scale columns to equal spread.")
+    ] = False,
+    columns: given_as.Columns = None,
+    drop: given_as.Drop = None,
+    header: given_as.Header = None,
+    dtype: given_as.DType = None,
     budget_seconds: Annotated[
         float | None,
         _method_option(help="What the transform of all rows may take: for the recommendation."),
@@ -107,104 +85,83 @@ def compare_command(
         str | None,
         _method_option(help="The same for memory, in bytes or with a unit, such as 500M or 2G."),
     ] = None,
-    seed: Annotated[int | None, _method_option(help="Gives the same rows and draws again.")] = None,
-    jobs: Annotated[int, _method_option(help="Threads, -1 for all processors.")] = 1,
-    html: Annotated[
+    seed: given_as.Seed = None,
+    jobs: given_as.Jobs = None,
+    report: Annotated[
         Path | None,
-        _output_option(
+        output_option(
             help="The page; FILE's name with -comparison.html in the working directory if not "
             "given.",
         ),
     ] = None,
-    json_file: Annotated[Path | None, _output_option("--json", help="All figures as JSON.")] = None,
-    debug: Debug = False,
+    as_json: given_as.AsJson = False,
+    debug: given_as.Debug = False,
 ) -> int:
     """Measure every way to approximate a kernel on the rows of a file.
 
-    Prints a table of errors, times and memory, names the best method, and writes one HTML page
-    with all figures.
+    Prints a table of errors, times and memory, names the best method, with code to paste, and
+    writes one HTML page with all figures. With a target, predictions are measured as well, beside
+    those of a linear model and of gradient boosting.
+
+    Example: powersketch compare diamonds.csv --target price --kernel rbf --scale
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.cli.files import check_outputs, read_rows
+    from powersketch.cli.data import load_data
+    from powersketch.files import check_outputs
 
-    page = Path(f"{file.stem}-comparison.html") if html is None else html
-    check_outputs([file], [page, json_file])
-    kernel_options = {
-        "degree": degree,
-        "gamma": None if gamma is None else _gamma(gamma),
-        "coef0": coef0,
-        "order": order,
-        "depth": depth,
+    path = Path(file)
+    page = report or Path(f"{path.stem}-comparison.html")
+    check_outputs([path], [page])
+    named = {
+        "kernel": kernel,
+        **given_as.kernel_parameters(degree, gamma, coef0, order, depth),
     }
     options = {
-        "methods": None if methods is None else _parts(methods),
-        "components": [_integer("components", text) for text in _parts(components)],
+        "task": task,
+        "methods": None if methods is None else given_as.parts_of(methods),
+        "components": [
+            given_as.integer("components", text) for text in given_as.parts_of(components)
+        ],
         "seeds": seeds,
-        "pilot_rows": rows,
+        "pilot_rows": pilot_rows,
+        "alpha": alpha,
         "time_budget": budget_seconds,
-        "memory_budget": None if budget_memory is None else bytes_from(budget_memory),
+        "memory_budget": None
+        if budget_memory is None
+        else given_as.bytes_from("budget-memory", budget_memory),
         "random_state": seed,
         "n_jobs": jobs,
     }
-    X = read_rows(file, target, header)
-    if normalize:
-        X = _normalized(file, X)
-    given = {name: value for name, value in kernel_options.items() if value is not None}
-    comparison = replace(_compare(X, kernel, given, options), data_name=file.name)
+    targets = () if target is None else (target,)
+    data = load_data(
+        path, targets=targets, columns=columns, drop=drop, header=header, dtype=dtype
+    ).numbers()
+    data = replace(data, X=_scaled(path, data.X, rows=normalize, columns=scale))
+    comparison = replace(_compare(data, named, options), data_name=path.name)
     try:
-        _print(comparison)
+        if as_json:
+            print_json(comparison.to_dict())
+        else:
+            _print(comparison)
     finally:
         # Results of minutes of work are kept even where nobody reads the table to its end.
-        _write(comparison, page, json_file)
+        comparison.save_html(page)
+    if not as_json:
+        print_lines([f"The page is {page}."])
     if not comparison.complete:
         return _INTERRUPTED
     return 0 if comparison.successes else _NOTHING_MEASURED
 
 
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _scaled(file: Path, X: Rows, *, rows: bool, columns: bool) -> Rows:
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+    from powersketch.arrays import is_sparse
 
-def _integer(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(
-            f"{name} has {text!r}, which is no whole number; allowed are numbers of at least 1, "
-            "separated by commas: give for instance 128,512."
-        ) from None
-
-
-def _gamma(text: str) -> float | str:
-    if text in ("scale", "median"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(
-            f"gamma={text} is neither a number nor scale nor median: give for instance 0.5."
-        ) from None
-
-
-def bytes_from(text: str) -> int:
-    """Return a number of bytes from a number with a unit.
-
-    Examples
-    --------
-    >>> from powersketch.cli.compare_command import bytes_from
-    >>> bytes_from("1.5G")
-    1610612736
-    """
-    stripped = text.strip().upper().removesuffix("B").removesuffix("I")
-    number = stripped.rstrip("KMGT")
-    unit = stripped[len(number) :]
-    try:
-        return int(float(number) * _UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise InputError(
-            f"budget-memory={text} is no amount of memory: give bytes, or a number with K, M, G or "
-            "T, such as 500M."
-        ) from None
+    if columns:
+        scaler = MaxAbsScaler() if is_sparse(X) else StandardScaler()
+        X = scaler.fit_transform(X)
+    return _normalized(file, X) if rows else X
 
 
 def _normalized(file: Path, X: Rows) -> Rows:
@@ -228,58 +185,34 @@ def _normalized(file: Path, X: Rows) -> Rows:
     return unit_rows
 
 
-def _compare(
-    X: Rows, name: str, kernel_options: dict[str, Any], options: dict[str, Any]
-) -> Comparison:
+def _compare(data: Data, named: dict[str, Any], options: dict[str, Any]) -> Comparison:
     """Compare with a progress bar on standard error."""
     from powersketch.comparison import compare
     from powersketch.kernels import as_kernel
 
-    kernel = as_kernel(name, **kernel_options)
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("exact kernel", total=None)
-
-        def callback(done: int, total: int, text: str) -> None:
-            bar.update(task, completed=done, total=total, description=text)
-
-        return compare(X, kernel, callback=callback, **options)
+    kernel = as_kernel(**named)
+    with progress("exact kernel") as bar:
+        return compare(data.X, kernel, y=data.y, callback=bar, **options)
 
 
 def _print(comparison: Comparison) -> None:
-    """Print the table, the notes, and the best method within the budget."""
-    from powersketch.comparison import INTERRUPTED, best_line, exact_line, note_lines, title
+    """Print the table, the notes, the best method within the budget, and its code."""
+    from powersketch.comparison import best_code, best_line, remaining_lines, title
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDEST)
+    console = result_console()
     table, left_out = _fitting_table(comparison, console)
-    console.print(title(comparison), highlight=False, markup=False, soft_wrap=True)
+    print_lines([title(comparison)], console)
     console.print(table)
-    lines = [
-        *note_lines(comparison),
-        exact_line(comparison),
-        f"Best: {best_line(comparison)}",
-    ]
+    lines = [*remaining_lines(comparison), f"Best: {best_line(comparison)}"]
     if left_out:
         lines.insert(0, f"Not shown for want of room: {', '.join(left_out)}.")
-    if not comparison.complete:
-        lines.append(INTERRUPTED)
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    code = best_code(comparison)
+    print_lines([*lines, *([code] if code else [])], console)
 
 
 def _fitting_table(comparison: Comparison, console: Console) -> tuple[Table, tuple[str, ...]]:
     """Return a table with as many columns as there is room for, and the names of the others."""
-    unlimited = console.options.update(width=_WIDEST)
+    unlimited = console.options.update(width=WIDEST)
     for count in range(len(_LEAST_NEEDED) + 1):
         left_out = _LEAST_NEEDED[:count]
         table = _table(comparison, left_out)
@@ -289,29 +222,17 @@ def _fitting_table(comparison: Comparison, console: Console) -> tuple[Table, tup
 
 
 def _table(comparison: Comparison, left_out: tuple[str, ...]) -> Table:
-    from powersketch.comparison import HEADINGS, TEXT_HEADINGS, table_rows
+    from powersketch.comparison import TEXT_HEADINGS, headings, table_rows
 
     table = Table()
-    shown = [number for number, heading in enumerate(HEADINGS) if heading not in left_out]
+    names = headings(comparison)
+    shown = [number for number, heading in enumerate(names) if heading not in left_out]
     for number in shown:
-        text = HEADINGS[number] in TEXT_HEADINGS
-        table.add_column(HEADINGS[number], justify="left" if text else "right", no_wrap=True)
+        text = names[number] in TEXT_HEADINGS
+        table.add_column(names[number], justify="left" if text else "right", no_wrap=True)
     for position, row in enumerate(table_rows(comparison)):
         if row.best and position:
             table.add_section()
         cells = [row.cells[number] for number in shown]
         table.add_row(*cells, style="bold" if row.best else None)
     return table
-
-
-def _write(comparison: Comparison, page: Path, json_file: Path | None) -> None:
-    from powersketch.comparison import atomic_write
-
-    comparison.save_html(page)
-    if json_file is not None:
-        with atomic_write(json_file) as temporary:
-            figures = json.dumps(comparison.to_dict(), indent=1, allow_nan=False)
-            temporary.write_text(figures, encoding="utf-8")
-    typer.echo(f"The page is {page}.")
-    if json_file is not None:
-        typer.echo(f"The figures are in {json_file}.")

@@ -13,11 +13,18 @@ from typing import Annotated
 import typer
 
 from powersketch import __version__
-from powersketch.cli import DEBUG, Debug
+from powersketch.cli.certify_command import certify_command
 from powersketch.cli.compare_command import compare_command
+from powersketch.cli.demo_command import demo_command
+from powersketch.cli.fit_command import fit_command
+from powersketch.cli.info_command import info_command
+from powersketch.cli.options import DEBUG, Debug
+from powersketch.cli.predict_command import predict_command
+from powersketch.cli.solve_command import solve_command
+from powersketch.cli.transform_command import transform_command
 from powersketch.exceptions import InputError, InputTypeError
 
-_INTERNAL_ERROR = 1
+_FAILED = 1
 _BAD_INPUT = 2
 _INTERRUPTED = 130
 
@@ -39,11 +46,20 @@ _SUPERSCRIPTS = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict
 
 app = typer.Typer(
     name="powersketch",
-    help="Explicit feature maps for kernels: which one is the best for your data?",
-    add_completion=False,
+    help="Explicit feature maps for kernels, and the models and solvers that use them.",
     no_args_is_help=True,
 )
-app.command(name="compare")(compare_command)
+for _name, _command in (
+    ("demo", demo_command),
+    ("fit", fit_command),
+    ("predict", predict_command),
+    ("transform", transform_command),
+    ("compare", compare_command),
+    ("certify", certify_command),
+    ("solve", solve_command),
+    ("info", info_command),
+):
+    app.command(name=_name)(_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -76,9 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 2 after wrong input or for lack of a file, disk space or memory, which is reported in
-        one line on standard error, or if every method failed; 1 after an error of the library
-        itself; 130 after an interruption. With ``--debug`` every error comes with its traceback.
+        0; 2 after wrong usage or input that cannot be used; 1 if a run failed: for lack of disk
+        space or memory, without a result, or by an error of the library itself; 130 after an
+        interruption. Every error is one line on standard error, with ``--debug`` after its
+        traceback.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
@@ -103,8 +120,11 @@ def _failed(error: Exception) -> int:
         # Nobody reads on; without this, Python would complain when it flushes the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     text = str(error) or type(error).__name__
+    code = _BAD_INPUT
     if isinstance(error, MemoryError):
-        text = f"there is not enough memory: {text}"
+        text, code = f"there is not enough memory: {text}", _FAILED
+    if isinstance(error, OSError):
+        code = _FAILED
     if hasattr(error, "format_message"):
         # Wrong options: typer takes their errors from click, or brings its own.
         text = error.format_message()
@@ -114,9 +134,9 @@ def _failed(error: Exception) -> int:
             f"This is a fault of powersketch {__version__}, not of your data: please report it to "
             f"its developers, with what the same command shows with {DEBUG}."
         )
-        return _INTERNAL_ERROR
+        return _FAILED
     _write_error(f"error: {text}")
-    return _BAD_INPUT
+    return code
 
 
 def _write_error(text: str) -> None:

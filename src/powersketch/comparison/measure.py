@@ -19,9 +19,11 @@ from scipy.linalg import cholesky, solve_triangular
 from powersketch.accuracy import DataRows, check_alpha_above_rounding
 from powersketch.arrays import Float64, Vector
 from powersketch.comparison.methods import Method
+from powersketch.comparison.prediction import Prediction
 from powersketch.comparison.results import ExactKernel, Measurement
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import interruptible
+from powersketch.kernel_ridge import StraightLineWarning
 from powersketch.kernels import Kernel
 from powersketch.linalg import ritz_values
 from powersketch.random_streams import RandomStreams
@@ -36,8 +38,15 @@ _ALPHA_SHARE = 0.01  # of the trace, which is the sum of the eigenvalues
 # A transform is repeated a few times at most, and only while the total time is short.
 _SECONDS_OF_REPEATS = 0.2
 _MOST_REPEATS = 3
-# Notes to developers, about features of libraries that will go or change.
-_NOT_FOR_USERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
+# Notes to developers, about features of libraries that will go or change; and that a linear model
+# is better, which stands beside every method anyway.
+_NOT_FOR_USERS = (
+    DeprecationWarning,
+    PendingDeprecationWarning,
+    FutureWarning,
+    ImportWarning,
+    StraightLineWarning,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +192,7 @@ class Experiment:
     exact: ExactReference
     seeds: tuple[int, ...]
     n_jobs: int | None
+    prediction: Prediction | None = None
 
     def measure(self, method: Method, size: int) -> tuple[Measurement, Picture | None]:
         """Return the figures of a method; a failure is a result, too."""
@@ -217,7 +227,14 @@ class Experiment:
             "transform_bytes": peak_bytes(lambda: feature_map.transform(self.measured_rows.given)),
         }
         picture = Picture(self.exact.spectrum_of(approximate), self.exact.image_of(approximate))
-        return _medians(runs) | memory, picture
+        return _medians(runs) | memory | self._predicted(method, size), picture
+
+    def _predicted(self, method: Method, size: int) -> dict[str, float]:
+        """Return the error of predictions from the features of the first seed."""
+        if self.prediction is None:
+            return {}
+        feature_map = method.build(self.kernel, size, self.seeds[0], self.n_jobs)
+        return {"prediction_error": self.prediction.error_on(feature_map, self.n_jobs)}
 
     def _timed_transform(self, feature_map: Any) -> tuple[Float64, float]:
         """Return the features and the time of the fastest of a few transforms."""

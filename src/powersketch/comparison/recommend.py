@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from powersketch.comparison.text import bytes_text, number_text, seconds_text
+from powersketch.comparison.methods import METHODS
+from powersketch.comparison.prediction import ERROR_NAMES, model_on
 from powersketch.exceptions import InputError
+from powersketch.kernels import Kernel
+from powersketch.pages import bytes_text, number_text, seconds_text
 from powersketch.parameters import checked_integer, checked_positive, one_of
 
 if TYPE_CHECKING:
@@ -18,7 +21,11 @@ if TYPE_CHECKING:
 # The default of the library's sketches; the Gaussian one chooses between it and others.
 MAIN_METHOD = "power"
 
-_NORMS = {"frobenius": "Frobenius", "operator": "operator norm"}
+_NORMS = {
+    "frobenius": "relative Frobenius error",
+    "operator": "relative operator norm error",
+    "prediction": "error of predictions",
+}
 # A method whose error is within this factor of another one counts as its equal.
 _EQUAL = 1.1
 
@@ -35,10 +42,14 @@ class Recommendation:
         Its number of features.
     error : float
         Its relative error.
-    norm : {"frobenius", "operator"}
-        The norm of the error.
+    norm : {"frobenius", "operator", "prediction"}
+        What this error is.
     reason : str
         A sentence that says so.
+    kernel : Kernel or None
+        The kernel that is approximated.
+    task : {"regression", "classification"} or None
+        What is predicted, if there was a target.
     """
 
     method: str
@@ -46,10 +57,63 @@ class Recommendation:
     error: float
     norm: str
     reason: str
+    kernel: Kernel | None = field(default=None, repr=False)
+    task: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return dict(vars(self))
+        """Return what was found by name, as what :func:`json.dumps` takes."""
+        return {**vars(self), "kernel": None if self.kernel is None else repr(self.kernel)}
+
+    def estimator(self) -> Any:
+        """Return it ready to fit: the feature map, or, if there was a target, a model on it.
+
+        Returns
+        -------
+        estimator
+            Not yet fitted, with ``random_state=0``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powersketch import compare
+        >>> X = np.random.RandomState(0).rand(60, 5)
+        >>> found = compare(X, "poly", methods=["power"], components=[16], random_state=0)
+        >>> found.best().estimator()
+        PolynomialSketch(n_components=16, random_state=0)
+        """
+        features = self._features()
+        return features if self.task is None else model_on(features, self.task)
+
+    def code(self) -> str:
+        """Return the lines of Python that make the same estimator and fit it."""
+        features = self._features()
+        lines = [f"features = {features!r}"]
+        names = [type(features)]
+        if self.task is None:
+            lines.append("Z = features.fit_transform(X)")
+        else:
+            model = model_on("features", self.task)
+            lines.append(f"model = {model!r}".replace("'features'", "features"))
+            lines.append("model.fit(X, y)")
+            names.append(type(model))
+        if "kernel" in features.get_params(deep=False) and isinstance(features.kernel, Kernel):
+            names.append(type(features.kernel))
+        return "\n".join([*_imports(names), "", *lines])
+
+    def _features(self) -> Any:
+        if self.kernel is None:
+            raise InputError("the kernel of this comparison is unknown: compare again.")
+        return METHODS[self.method].build(self.kernel, self.n_components, 0, None)
+
+
+def _imports(names: Iterable[type]) -> list[str]:
+    """Return the lines that import classes from where their users know them."""
+    places: dict[str, list[str]] = {}
+    for kind in names:
+        package, room, *_ = kind.__module__.split(".")
+        public = package == "powersketch" and room != "kernels"
+        places.setdefault(package if public else f"{package}.{room}", []).append(kind.__name__)
+    return [f"from {place} import {', '.join(sorted(found))}" for place, found in places.items()]
 
 
 def recommend(
@@ -58,7 +122,7 @@ def recommend(
     components: int | None = None,
     seconds: float | None = None,
     memory: int | None = None,
-    norm: str = "frobenius",
+    norm: str | None = None,
 ) -> Recommendation:
     """Return the measurement of the smallest error within the limits, the fastest among equals.
 
@@ -66,7 +130,7 @@ def recommend(
     """
     seconds = comparison.time_budget if seconds is None else seconds
     memory = comparison.memory_budget if memory is None else memory
-    one_of("norm", norm, tuple(_NORMS))
+    norm = _checked_norm(comparison, norm)
     limits = _limits(comparison.data_shape[0], components, seconds, memory)
     allowed: Sequence[Measurement] = comparison.successes
     if not allowed:
@@ -76,16 +140,39 @@ def recommend(
         allowed = [each for each in allowed if limit.used(each) <= limit.most]
 
     def error(measurement: Measurement) -> float:
-        return measurement.frobenius if norm == "frobenius" else measurement.operator_norm
+        return _error(measurement, norm)
 
     best = min(allowed, key=lambda each: (error(each), each.transform_seconds))
     budget = " and ".join(limit.text(limit.most) for limit in limits)
     reason = (
-        f"{best.method} with {best.n_components} components has the smallest relative "
-        f"{_NORMS[norm]} error, {number_text(error(best))}, of the {len(allowed)} measured"
-        f"{' within ' + budget if budget else ''}."
+        f"{best.method} with {best.n_components} components has the smallest "
+        f"{error_name(comparison, norm)}, {number_text(error(best))}, of the {len(allowed)} "
+        f"measured{' within ' + budget if budget else ''}."
     )
-    return Recommendation(best.method, best.n_components, error(best), norm, reason)
+    kernel, task = comparison.exact_kernel, comparison.task
+    return Recommendation(best.method, best.n_components, error(best), norm, reason, kernel, task)
+
+
+def _checked_norm(comparison: Comparison, norm: str | None) -> str:
+    if norm is None:
+        return "frobenius" if comparison.task is None else "prediction"
+    if norm == "prediction" and comparison.task is None:
+        raise InputError("norm='prediction' needs a target: pass y to compare.")
+    return one_of("norm", norm, tuple(_NORMS))
+
+
+def _error(measurement: Measurement, norm: str) -> float:
+    if norm == "prediction":
+        return measurement.prediction_error
+    return measurement.frobenius if norm == "frobenius" else measurement.operator_norm
+
+
+def error_name(comparison: Comparison, norm: str) -> str:
+    """Return what an error is called in sentences."""
+    suffix = (
+        f" ({ERROR_NAMES[comparison.task]})" if norm == "prediction" and comparison.task else ""
+    )
+    return f"{_NORMS[norm]}{suffix}"
 
 
 def best_line(comparison: Comparison) -> str:
@@ -94,6 +181,16 @@ def best_line(comparison: Comparison) -> str:
         return recommend(comparison).reason
     except InputError as error:
         return str(error)
+
+
+def best_code(comparison: Comparison) -> str:
+    """Return the code of the best method within the budget; empty where there is none."""
+    if comparison.exact_kernel is None:
+        return ""
+    try:
+        return recommend(comparison).code()
+    except InputError:
+        return ""
 
 
 @dataclass(frozen=True)
@@ -151,11 +248,14 @@ def _check_any_fits(candidates: Sequence[Measurement], limit: _Limit) -> None:
 class Answer:
     """What a comparison comes to, in words.
 
-    `lists` has titles and the sentences below them: which method for which size and time, and
-    where the main method is not the best.
+    `best` names the best method, `code` makes it, `main` says how the main method did. `lists` has
+    titles and the sentences below them: which method for which size and time, and where the main
+    method is not the best.
     """
 
-    summary: str
+    best: str
+    code: str = ""
+    main: str = ""
     lists: tuple[tuple[str, list[str]], ...] = ()
 
 
@@ -172,7 +272,8 @@ def answer(comparison: Comparison) -> Answer:
             _losses(successes),
         ),
     )
-    return Answer(f"{best_line(comparison)} {_main_in_brief(successes)}", lists)
+    code = best_code(comparison)
+    return Answer(best_line(comparison), code, _main_in_brief(successes), lists)
 
 
 def _by_size(successes: list[Measurement]) -> list[str]:

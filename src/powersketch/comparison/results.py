@@ -5,20 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from powersketch.arrays import Float64, Vector
+from powersketch.comparison.prediction import Baseline
 from powersketch.comparison.recommend import Recommendation, recommend
-from powersketch.comparison.text import text_table
+from powersketch.comparison.text import html_table, text_table
+from powersketch.kernels import Kernel
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,9 @@ class Measurement:
         Why the method failed at this size, if it did; then all other figures are NaN or 0.
     warnings : tuple of str
         The different warnings that the method gave at this size.
+    prediction_error : float
+        If there is a target: the error of ridge regression on these features at the measured rows,
+        1 − R² or the share of wrong classes, with the first of the seeds.
     """
 
     method: str
@@ -74,6 +74,7 @@ class Measurement:
     transform_bytes: int = 0
     error_message: str | None = None
     warnings: tuple[str, ...] = ()
+    prediction_error: float = math.nan
 
     @cached_property
     def failed(self) -> bool:
@@ -167,6 +168,14 @@ class Comparison:
         What the data are called; the command line names the file. Empty if unknown.
     date : str
         The day of the measurements as YYYY-MM-DD. Empty if unknown.
+    task : {"regression", "classification"} or None
+        What is predicted from the features, if there is a target.
+    baselines : tuple of Baseline
+        Models that do without features, at the same rows, if there is a target.
+    remarks : tuple of str
+        What is odd about the kernel on these rows, and what to do about it, in sentences.
+    exact_kernel : Kernel or None
+        The kernel as an object, for :meth:`Recommendation.estimator`.
     """
 
     kernel: str
@@ -189,6 +198,10 @@ class Comparison:
     complete: bool = True
     data_name: str = ""
     date: str = ""
+    task: str | None = None
+    baselines: tuple[Baseline, ...] = ()
+    remarks: tuple[str, ...] = ()
+    exact_kernel: Kernel | None = None
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -207,13 +220,17 @@ class Comparison:
     def __repr__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """Return the table as notebooks show it."""
+        return html_table(self)
+
     def best(
         self,
         *,
         components: int | None = None,
         transform_seconds: float | None = None,
         memory_bytes: int | None = None,
-        norm: str = "frobenius",
+        norm: str | None = None,
     ) -> Recommendation:
         """Return the most accurate method within a budget.
 
@@ -226,13 +243,14 @@ class Comparison:
             proportion from the measured rows. None is the budget of the comparison, if any.
         memory_bytes : int or None, default=None
             The same for memory: the fitted map, and the transform of all rows at once.
-        norm : {"frobenius", "operator"}, default="frobenius"
-            The norm of the error.
+        norm : {"frobenius", "operator", "prediction"} or None, default=None
+            The error that is to be small: that of the kernel in one of two norms, or that of
+            predictions. None is "prediction" if there is a target, and else "frobenius".
 
         Returns
         -------
         Recommendation
-            The method, its size and error, and the reason.
+            The method, its size and error, and the reason; its `estimator()` is ready to fit.
 
         Raises
         ------
@@ -245,7 +263,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, without the images, as what :func:`json.dumps` takes."""
-        left_out = {"kernel_image", "approximate_images", "measurements", "exact"}
+        left_out = {"kernel_image", "approximate_images", "measurements", "exact", "baselines"}
+        left_out |= {"exact_kernel"}
         figures = {
             field.name: _plain(getattr(self, field.name))
             for field in dataclasses.fields(self)
@@ -253,6 +272,7 @@ class Comparison:
         }
         figures["exact"] = dataclasses.asdict(self.exact)
         figures["measurements"] = [measurement.to_dict() for measurement in self.measurements]
+        figures["baselines"] = [dataclasses.asdict(baseline) for baseline in self.baselines]
         return figures
 
     def to_frame(self) -> Any:
@@ -288,26 +308,6 @@ class Comparison:
         from powersketch.comparison.page import write_page
 
         write_page(self, path)
-
-
-@contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary file beside the path to write to, which then takes the path's place.
-
-    If writing fails or is interrupted, the old file stays and the temporary one is removed. A link
-    stays a link: the file that it leads to is replaced, and keeps its permissions.
-    """
-    final = Path(os.path.realpath(path))
-    temporary = final.with_name(f".{secrets.token_hex(8)}.unfinished")
-    try:
-        # O_EXCL: never open a file of this name that somebody else has put there.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        if final.exists():
-            shutil.copymode(final, temporary)
-        yield temporary
-        os.replace(temporary, final)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

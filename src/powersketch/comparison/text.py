@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
+
+from powersketch.pages import MISSING, bytes_text, number_text, seconds_text, spread_text
 
 if TYPE_CHECKING:
     from powersketch.comparison.results import Comparison, Measurement
 
-MISSING = "–"
-HEADINGS = (
+_KERNEL_HEADINGS = (
     "components",
     "method",
     "kind",
@@ -27,89 +29,8 @@ HEADINGS = (
 TEXT_HEADINGS = ("method", "kind")
 INTERRUPTED = "The comparison was interrupted: some measurements are missing."
 
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_AMOUNTS = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 # Whole numbers are degrees, depths and sizes, which are not rounded.
 _DECIMAL = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+")
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def number_text(number: float) -> str:
-    """Return a number with three significant digits.
-
-    Examples
-    --------
-    >>> from powersketch.comparison.text import number_text
-    >>> [number_text(number) for number in (0.012345, 1.0, 1234567.0, -2e-9)]
-    ['0.0123', '1', '1.23 × 10⁶', '−2 × 10⁻⁹']
-    """
-    if math.isnan(number):
-        return MISSING
-    sign = "−" if number < 0.0 else ""
-    size = abs(number)
-    if math.isinf(size):
-        return f"{sign}∞"
-    if size == 0.0:
-        return "0"
-    digits, exponent = f"{size:.2e}".split("e")
-    if not -4 <= int(exponent) <= 5:
-        return f"{sign}{_without_zeros(digits)} × {_power_of_ten(int(exponent))}"
-    rounded = float(f"{digits}e{exponent}")
-    return sign + _without_zeros(f"{rounded:.{max(0, 2 - int(exponent))}f}")
-
-
-def spread_text(number: float, spread: float) -> str:
-    """Return a number and how far it spreads, in the same unit as the number.
-
-    Examples
-    --------
-    >>> from powersketch.comparison.text import spread_text
-    >>> spread_text(0.25, 0.0512), spread_text(0.25, 0.0)
-    ('0.25 ± 0.051', '0.25')
-    """
-    if not (math.isfinite(spread) and spread > 0.0):
-        return number_text(number)
-    return f"{number_text(number)} ± {number_text(float(f'{spread:.1e}'))}"
-
-
-def tick_text(number: float) -> str:
-    """Return a round number in the few letters that fit beside an axis.
-
-    Examples
-    --------
-    >>> from powersketch.comparison.text import tick_text
-    >>> [tick_text(number) for number in (0.001, 50.0, 1e-5, 2e7)]
-    ['0.001', '50', '10⁻⁵', '2·10⁷']
-    """
-    if 1e-3 <= number < 1e5:
-        return number_text(number)
-    digits, exponent = f"{number:.0e}".split("e")
-    power = _power_of_ten(int(exponent))
-    return power if digits == "1" else f"{digits}·{power}"
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a time with three digits.
-
-    Examples
-    --------
-    >>> from powersketch.comparison.text import seconds_text
-    >>> [seconds_text(seconds) for seconds in (0.01234, 75.0, 1234.0)]
-    ['12.3 ms', '75 s', '1234 s']
-    """
-    return _with_unit(seconds, _TIMES)
-
-
-def bytes_text(amount: float) -> str:
-    """Return an amount of memory with three digits.
-
-    Examples
-    --------
-    >>> from powersketch.comparison.text import bytes_text
-    >>> [bytes_text(amount) for amount in (0, 1000, 5 * 2**20)]
-    ['0 B', '1000 B', '5 MiB']
-    """
-    return _with_unit(amount, _AMOUNTS)
 
 
 def kernel_text(kernel: str) -> str:
@@ -175,41 +96,91 @@ class TableRow:
     best: bool
 
 
+def headings(comparison: Comparison) -> tuple[str, ...]:
+    """Return the names of the table's columns; with a target, predictions come first."""
+    if comparison.task is None:
+        return _KERNEL_HEADINGS
+    return (*_KERNEL_HEADINGS[:3], "prediction", *_KERNEL_HEADINGS[3:])
+
+
 def table_rows(comparison: Comparison) -> list[TableRow]:
     """Return a row for every successful measurement, the most accurate first at every size."""
-    ranked = sorted(
-        comparison.successes, key=lambda each: (each.n_components, each.frobenius, each.method)
-    )
+    with_target = comparison.task is not None
+
+    def rank(each: Measurement) -> tuple[int, float, str]:
+        error = each.prediction_error if with_target else each.frobenius
+        return each.n_components, error, each.method
+
     rows = []
     size = 0
-    for measurement in ranked:
-        rows.append(TableRow(_cells(measurement), measurement.n_components != size))
+    for measurement in sorted(comparison.successes, key=rank):
+        first = measurement.n_components != size
+        rows.append(TableRow(_cells(measurement, with_target=with_target), first))
         size = measurement.n_components
     return rows
 
 
 def text_table(comparison: Comparison) -> str:
     """Return title, table, notes and costs of the exact kernel as plain text."""
-    grid = [HEADINGS, *(row.cells for row in table_rows(comparison))]
-    widths = [max(len(cells[column]) for cells in grid) for column in range(len(HEADINGS))]
+    names = headings(comparison)
+    grid = [names, *(row.cells for row in table_rows(comparison))]
+    widths = [max(len(cells[column]) for cells in grid) for column in range(len(names))]
     lines = [title(comparison), ""]
     for cells in grid:
         aligned = [
             cell.ljust(width) if heading in TEXT_HEADINGS else cell.rjust(width)
-            for heading, cell, width in zip(HEADINGS, cells, widths, strict=True)
+            for heading, cell, width in zip(names, cells, widths, strict=True)
         ]
         lines.append("  ".join(aligned).rstrip())
-    lines += ["", *note_lines(comparison), exact_line(comparison)]
+    return "\n".join([*lines, "", *remaining_lines(comparison)])
+
+
+def html_table(comparison: Comparison) -> str:
+    """Return the same as HTML, for notebooks, which bring their own style."""
+    names = headings(comparison)
+    rows = table_rows(comparison)
+    return "\n".join(
+        [
+            f"<p>{escape(title(comparison))}</p>",
+            "<table>",
+            f"<thead>{_html_row('th', names)}</thead>",
+            "<tbody>",
+            *(_html_row("td", row.cells, bold=row.best) for row in rows),
+            "</tbody>",
+            "</table>",
+            *(f"<p>{escape(line)}</p>" for line in remaining_lines(comparison)),
+        ]
+    )
+
+
+def _html_row(tag: str, cells: Iterable[str], *, bold: bool = False) -> str:
+    shown = (f"<strong>{escape(cell)}</strong>" if bold else escape(cell) for cell in cells)
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in shown)}</tr>"
+
+
+def remaining_lines(comparison: Comparison) -> list[str]:
+    """Return what is to be said besides the table, a line each."""
+    lines = [*comparison.remarks, *note_lines(comparison), baseline_line(comparison)]
+    lines.append(exact_line(comparison))
     if not comparison.complete:
         lines.append(INTERRUPTED)
-    return "\n".join(lines)
+    return [line for line in lines if line]
 
 
-def _cells(measurement: Measurement) -> tuple[str, ...]:
+def baseline_line(comparison: Comparison) -> str:
+    """Return what models without features come to, in one sentence; empty without a target."""
+    if not comparison.baselines or comparison.task is None:
+        return ""
+    found = ", ".join(f"{number_text(each.error)} by {each.name}" for each in comparison.baselines)
+    return f"On the columns themselves, the error of predictions is {found}."
+
+
+def _cells(measurement: Measurement, *, with_target: bool) -> tuple[str, ...]:
     return (
         str(measurement.n_components),
         measurement.method,
         measurement.kind,
+        *[number_text(measurement.prediction_error)] * with_target,
         spread_text(measurement.frobenius, measurement.frobenius_spread),
         number_text(measurement.operator_norm),
         _interval(measurement.spectral),
@@ -224,22 +195,6 @@ def _interval(ends: tuple[float, float] | None) -> str:
     return MISSING if ends is None else f"{number_text(ends[0])} … {number_text(ends[1])}"
 
 
-def _with_unit(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    if not math.isfinite(value):
-        return MISSING
-    size, unit = next((pair for pair in units if value >= pair[0]), units[-1])
-    shown = value / size
-    return f"{shown:.0f} {unit}" if shown >= 100 else f"{shown:.3g} {unit}"
-
-
 def _fewer_digits(digits: str) -> str:
     rounded = f"{float(digits):.4g}"
     return rounded if len(rounded) < len(digits) and float(rounded) != float(digits) else digits
-
-
-def _power_of_ten(exponent: int) -> str:
-    return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
-
-
-def _without_zeros(digits: str) -> str:
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits

@@ -22,6 +22,7 @@ from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import ArcCosine, Kernel
 from powersketch.powers import PowerOptions
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 PLAIN_ROWS = AugmentedRows(1.0, 0.0)
 _UNUSED_BY_NEURONS = (
@@ -62,6 +63,7 @@ class NeuralFeatureMap(SeriesFeatureMap):
         return self._series_map(streams, X, size, kernel, exact, options), finite
 
 
+@storable
 @documented
 class ArcCosineSketch(NeuralFeatureMap):
     """Features Z with Z Zᵀ ≈ K for the arc-cosine kernel of order 0, 1 or 2 and any depth.

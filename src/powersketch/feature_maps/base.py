@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import LARGEST_LENGTH, Real, Rows
+from powersketch.ecosystem import DocumentationLinks, in_library_of
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.maps import RowMap, write_batches
@@ -44,7 +45,9 @@ _SPARSE_SKETCHES = {"ctr": "countsketch"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureMap(
+    DocumentationLinks, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Draws a row map in `fit` and applies it in `transform`; subclasses say which.
 
     A subclass stores its parameters in `__init__`, checks its own in `_check_parameters`, and
@@ -123,7 +126,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             del self.certificate_
         return self
 
-    def transform(self, X: Any) -> Real:
+    def transform(self, X: Any) -> Any:
         """Return the features of every row.
 
         A RangeWarning says that rows are so unlike those given to `fit` that their features are
@@ -138,10 +141,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         Z : ndarray of shape (n_samples, n_components)
-            float32 for float32 rows, else float64.
+            float32 for float32 rows, else float64. For rows of another array library in main
+            memory, with ``sklearn.set_config(array_api_dispatch=True)``, an array of that library.
         """
-        X = self._rows_to_transform(X)
-        return self._write(X, np.empty((X.shape[0], self.n_components_), dtype=X.dtype))
+        rows = self._rows_to_transform(X)
+        out = np.empty((rows.shape[0], self.n_components_), dtype=rows.dtype)
+        return in_library_of(X, self._write(rows, out), self)
 
     def transform_into(self, X: Any, out: Real) -> Real:
         """Write the features of every row into an array of one's own, and return it.

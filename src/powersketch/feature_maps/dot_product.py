@@ -33,6 +33,7 @@ from powersketch.parameters import checked_positive
 from powersketch.powers import PowerOptions
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import squared_norms
+from powersketch.storable import storable
 
 _SMALLEST_RADIUS = 2.0**-1000  # shorter rows are zero for every kernel
 
@@ -117,6 +118,7 @@ def _series_attributes(finite: FiniteSeries) -> dict[str, Any]:
     }
 
 
+@storable
 @documented
 class DotProductSketch(SeriesFeatureMap):
     """Features Z with Z Zᵀ ≈ K for κ(gamma ⟨x, y⟩) = Σ_l C_l (gamma ⟨x, y⟩)^l, all C_l ≥ 0.
@@ -255,7 +257,7 @@ class DotProductSketch(SeriesFeatureMap):
             finite,
             # The disk of a callable is not known: rows a little longer than those of fit may come.
             largest_squared_norm=math.inf if callable(self.series) else series.radius,
-            exact=kernel.profile,
+            exact=kernel,
         )
         options = self._sketch_options(X, size)
         row_map = self._series_map(streams, X, size, power_sum, kernel, options)

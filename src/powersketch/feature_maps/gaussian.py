@@ -24,6 +24,7 @@ from powersketch.kernels import Gaussian, Kernel
 from powersketch.parameters import USUAL_SIZE
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import StructuredNormal, padded_length
+from powersketch.storable import storable
 
 _TAIL = 1e-6
 _HIGHEST_DEGREE = 256  # beyond it, no stack of degrees is worth its time
@@ -35,6 +36,7 @@ _LARGEST_FACTOR = 1e30
 _LONGEST = {np.dtype(np.float32): 2.0**22, np.dtype(np.float64): 2.0**51}
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class FourierMap:
     """z(x) = (cos⟨w, x − c⟩, sin⟨w, x − c⟩) over the root of the number of frequencies w.
@@ -73,6 +75,7 @@ class FourierMap:
         out[:, used:] = 0
 
 
+@storable
 @documented
 class GaussianSketch(FeatureMap):
     """Features Z with Z Zᵀ ≈ K for the Gaussian kernel exp(−gamma ‖x − y‖²), rows of norm one.

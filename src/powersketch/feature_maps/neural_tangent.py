@@ -27,10 +27,12 @@ from powersketch.kernels import ArcCosine, Kernel, NeuralTangent
 from powersketch.powers import PowerOptions
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import TensorSRHT, padded_length
+from powersketch.storable import storable
 
 _SMALLEST_LAYERS = 8
 
 
+@storable
 @documented
 class NeuralTangentSketch(NeuralFeatureMap):
     """Features Z with Z Zᵀ ≈ K for the neural tangent kernel of rectified linear units.

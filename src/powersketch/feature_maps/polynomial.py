@@ -19,10 +19,12 @@ from powersketch.feature_maps.rows import AugmentedRows
 from powersketch.kernels import Kernel, Polynomial
 from powersketch.powers import POWER_METHODS, monomials_fit
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 _SMALLEST_SPLIT = 3  # degree 0, and two features for all the rest
 
 
+@storable
 @documented
 class PolynomialSketch(FeatureMap):
     """Features Z with Z Zᵀ ≈ K for the polynomial kernel (gamma ⟨x, y⟩ + coef0)^degree.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +15,7 @@ from powersketch import routines
 from powersketch.arrays import Rows, Vector, is_sparse, scaled_rows
 from powersketch.exceptions import InputError
 from powersketch.powers import Scaled, ShiftedRows, to_one
+from powersketch.storable import storable
 
 # Rows are brought near norm one by a power of two, exactly; float32 limits how far that can go.
 _LARGEST_SHIFT = 120
@@ -21,16 +23,28 @@ _LARGEST_SHIFT = 120
 _SMALLEST, _LARGEST = 1e-200, 1e200
 
 
+@storable
+@dataclass(frozen=True, eq=False, repr=False)
 class AugmentedRows:
-    """Rows x̃ = (√gamma · x, √coef0), whose inner products are gamma ⟨x, y⟩ + coef0.
+    """Rows x̃ = (√gamma · x, √coef0), whose inner products are gamma ⟨x, y⟩ + coef0."""
 
-    `extra_columns` is the number of coordinates that x̃ has beyond those of x.
-    """
+    gamma: float
+    coef0: float
 
-    def __init__(self, gamma: float, coef0: float) -> None:
-        self.gamma, self.coef0 = gamma, coef0
-        self.root_gamma, self.root_coef0 = math.sqrt(gamma), math.sqrt(coef0)
-        self.extra_columns = int(coef0 > 0)
+    @cached_property
+    def root_gamma(self) -> float:
+        """√gamma."""
+        return math.sqrt(self.gamma)
+
+    @cached_property
+    def root_coef0(self) -> float:
+        """√coef0."""
+        return math.sqrt(self.coef0)
+
+    @property
+    def extra_columns(self) -> int:
+        """The number of coordinates that x̃ has beyond those of x."""
+        return int(self.coef0 > 0)
 
     def squared_norms(self, X: Rows, threads: int) -> Vector:
         """Return ‖x̃‖² of every row."""

@@ -19,13 +19,14 @@ from powersketch.kernel_ridge.features import (
     has_sketch,
     map_of_kernel,
 )
-from powersketch.kernel_ridge.iterative import JITTER_OF_STORED, STORED_BYTES
+from powersketch.kernel_ridge.iterative import JITTER_OF_STORED
 from powersketch.kernel_ridge.path import ridge_solution
 from powersketch.kernel_ridge.search import Model
 from powersketch.kernel_ridge.statistics import statistics_of_blocks
 from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, SMALLEST_BLOCK, TrainingRows
 from powersketch.kernels import Kernel, Linear
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 Result = TypeVar("Result")
 
@@ -69,6 +70,7 @@ MOST_SUMMED_FEATURES = 4096
 # Landmarks that are solved for by iterations, where rows are so many that sums allow few.
 _ROWS_TO_ITERATE = 40_000
 _MOST_ITERATED = 12_288
+_STORED_BYTES = 4 << 30
 _TITLES = {
     "exact": "exact kernel",
     "columns": "linear model on the columns",
@@ -89,6 +91,7 @@ class Budget:
     bytes: float | None = None
 
 
+@storable
 @dataclass(frozen=True)
 class Candidate:
     """A feature map as it did on the pilot.
@@ -140,6 +143,7 @@ class Candidate:
         return float(features)
 
 
+@storable
 @dataclass(frozen=True)
 class Choice:
     """What was chosen for a fit, and why; ``print(model.choice_)`` says it in sentences.
@@ -215,7 +219,7 @@ def most_iterated_landmarks(rows: int) -> int:
     """Return how many landmarks iterations take whose kernel values are stored."""
     if rows < _ROWS_TO_ITERATE:
         return 0
-    return min(_MOST_ITERATED, STORED_BYTES // (4 * rows), rows // 4)
+    return min(_MOST_ITERATED, _STORED_BYTES // (4 * rows), rows // 4)
 
 
 def exact_fits(rows: int, columns: int, budget: Budget) -> bool:

@@ -28,6 +28,7 @@ from powersketch.kernel_ridge.training_rows import (
     checked_weights,
 )
 from powersketch.kernels import Kernel
+from powersketch.storable import storable
 from powersketch.validation import checked_rows, sound_array
 
 # Logarithms of the power and the floor of probabilities, and their bounds.
@@ -36,6 +37,7 @@ _LOGARITHMS = ((-3.0, 5.0), (-12.0, 2.0))
 _LEAST_CHANCE = 1e-12
 
 
+@storable
 @documented
 class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
     """Classification by kernel ridge regression: one target of ±1 for every class.
@@ -94,7 +96,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         clip: float | str | None = "auto",
         alpha: float | str = "loo",
         alphas: ArrayLike | None = None,
-        solver: str = "gram",
+        solver: str = "auto",
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         eps: float = 0.1,

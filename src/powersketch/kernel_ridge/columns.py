@@ -13,6 +13,7 @@ from powersketch.exceptions import InputError
 from powersketch.execution import check_fits_memory
 from powersketch.parameters import checked_positive
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 # A value is taken for an error of the data, and not for the end of a long tail, if it is this many
 # times as far from the median as the next one on its side, and few rows have such values.
@@ -33,6 +34,7 @@ SCALINGS = ("scaled", "as-is", "indicators")
 """Columns of equal spread; as they are; and those of few whole numbers as a column for each."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Indicators:
     """A column of few different values, and what becomes of it: a column for every value."""
@@ -50,6 +52,7 @@ class Indicators:
         return columns
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Columns:
     """What is done to the columns of rows before a kernel sees them; learned from rows.

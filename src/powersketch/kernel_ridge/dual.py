@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,10 +33,15 @@ from powersketch.linalg import (
     warn_if_not_converged,
 )
 from powersketch.parameters import checked_alpha, checked_tolerance
+from powersketch.storable import storable
 
 _PANEL_ROWS = 512
+# So few rows are predicted with points that are prepared once, and held if they are not too large.
+_FEW_ROWS, _BYTES_HELD = 32, 256 << 20
+_MOST_WEIGHTED = 2000  # components beside weights, which are kept in float64
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class KernelSum:
     """The function x ↦ k(x, points) @ coef + x @ slopes, which needs no features of x."""
@@ -45,9 +52,20 @@ class KernelSum:
     slopes: Float64 | None = None
 
     def values(self, X: Rows, n_jobs: int | None) -> Real:
-        """Return the function's values at rows, without holding the kernel's."""
-        values = self.kernel.product(X, self.coef, self.points, n_jobs=n_jobs)
+        """Return the function's values at rows, without holding the kernel's for many of them."""
+        if X.shape[0] <= _FEW_ROWS and 8 * math.prod(self.points.shape) <= _BYTES_HELD:
+            values = self._columns(X, np.dtype(np.float64)) @ self.coef
+        else:
+            values = self.kernel.product(X, self.coef, self.points, n_jobs=n_jobs)
         return values if self.slopes is None else values + X @ self.slopes
+
+    @cached_property
+    def _columns(self) -> Callable[[Rows, np.dtype[Any]], Real]:
+        """The kernel's values at the points, which are prepared once: single rows come often."""
+        return self.kernel.columns(self.points)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_columns"}
 
 
 def sum_at_landmarks(features: Features, coef: Float64) -> KernelSum | None:
@@ -115,7 +133,7 @@ class DualSystem:
 
     def _low_rank(self, weights: Vector) -> _ScaledInverse:
         """Return W^½ (W^½ K' W^½ + nugget)⁻¹ W^½ for a Nyström approximation K' of K."""
-        size, roots = default_rank(self.rows.count), np.sqrt(weights)
+        size, roots = min(default_rank(self.rows.count), _MOST_WEIGHTED), np.sqrt(weights)
         features = map_of_kernel("uniform", self.kernel, size, seed=self.seed, n_jobs=self.n_jobs)
         Z = features.fit(self.rows.X).transform(self.rows.X).astype(np.float64, copy=False)
         Z *= roots[:, np.newaxis]

@@ -21,14 +21,15 @@ from powersketch.feature_maps import SKETCHED_KERNELS, FeatureMap, map_for
 from powersketch.kernel_ridge.statistics import (
     Blocks,
     RidgeStatistics,
-    mirror_upper_triangle,
     statistics_of_blocks,
 )
+from powersketch.kernel_ridge.sums import mirror_upper_triangle
 from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
 from powersketch.kernels import Kernel
 from powersketch.linalg import TriangularRows
 from powersketch.nystroem import LeverageNystroem
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 # Of the sums, relative to the trace of the features' Gram matrix; as good as sums of features are.
 _LARGEST_ROUNDING_ERROR = 1e-10
@@ -57,6 +58,7 @@ def fitted_map(feature_map: Any, rows: TrainingRows) -> Any:
     return feature_map.fit(rows.repeated_by_weight() if repeats else rows.X, None)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Features:
     """What the regression is done on: features of a fitted map, and the columns beside them."""
@@ -104,6 +106,15 @@ class Features:
             return at_landmarks
         return lambda X: np.concatenate([at_landmarks(X), self._columns(X)], axis=1)
 
+    def values_in_float32(self) -> Callable[[Rows], Real]:
+        """Return the same function for rows of any dtype, with values as rounded as quick."""
+        assert self.landmarks is not None
+        single = np.dtype(np.float32)
+        at_landmarks = self.landmarks.kernel_.columns(self.landmarks.landmarks_, precision=single)
+        if not self.weight:
+            return lambda X: at_landmarks(X, single)
+        return lambda X: np.concatenate([at_landmarks(X, single), self._columns(X)], axis=1)
+
     def _columns(self, X: Rows) -> Real:
         columns: Real = dense(X) * X.dtype.type(math.sqrt(self.weight))
         return columns
@@ -131,9 +142,16 @@ def feature_blocks(
 
 
 def feature_statistics(
-    features: Features, rows: TrainingRows, block_bytes: int, progress: Progress
+    features: Features,
+    rows: TrainingRows,
+    block_bytes: int,
+    progress: Progress,
+    rounding: float | None = None,
 ) -> RidgeStatistics:
-    """Return the statistics of the features; those of landmarks from kernel values, if possible."""
+    """Return the statistics of the features; those of landmarks from kernel values, if possible.
+
+    With `rounding`, products are computed in float32, and this is the norm of their errors.
+    """
     if features.landmarks is not None:
         solver = TriangularRows.of(features.landmarks.factor_)
         if well_conditioned(solver):
@@ -143,7 +161,10 @@ def feature_statistics(
             if beside:
                 solver = TriangularRows.of(block_diag(solver.factor, np.eye(beside)))
             return solved_statistics(statistics_of_blocks(sums), solver)
-    return statistics_of_blocks(feature_blocks(features, rows, block_bytes, progress=progress))
+    blocks = feature_blocks(features, rows, block_bytes, progress=progress)
+    if rounding is None:
+        return statistics_of_blocks(blocks)
+    return statistics_of_blocks(blocks, np.float32, rounding)
 
 
 def solved_statistics(values: RidgeStatistics, solver: TriangularRows) -> RidgeStatistics:

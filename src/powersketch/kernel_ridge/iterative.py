@@ -1,30 +1,23 @@
-"""Ridge regression by conjugate gradients on stored rows: many landmarks, or many sparse columns.
+"""Ridge regression by conjugate gradients, for features that are too many for a Gram matrix.
 
 A Gram matrix of m features costs n m² operations, a step of the iteration 4 n m for every target.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from powersketch.arrays import Float64, Real, Vector, slices
-from powersketch.exceptions import InputError
-from powersketch.execution import interruptible
-from powersketch.kernel_ridge.features import Features, feature_blocks, row_parts
-from powersketch.kernel_ridge.path import LeftOut, descend
+from powersketch.arrays import Float64, Vector
+from powersketch.kernel_ridge.path import LeftOut
+from powersketch.kernel_ridge.row_products import BlockProducts, RowProducts
 from powersketch.kernel_ridge.statistics import RidgeSolution
-from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.linalg import (
+    SolverResult,
     SymmetricOperator,
-    cholesky_in_place,
     conjugate_gradients,
     warn_if_not_converged,
 )
@@ -33,328 +26,273 @@ from powersketch.random_streams import RandomStreams
 MOST_DENSE_COLUMNS = 4096
 """Sparse rows of more columns are not made dense for a linear part."""
 
-STORED_BYTES = 4 << 30
-"""Features or kernel values are stored in float32, in at most this many bytes."""
-
 JITTER_OF_STORED = 1e-5
 """The jitter of landmarks that keeps rounding errors of values in float32 small in features."""
 
 # One row in ten is held out where alpha is chosen: rows cannot be left out one at a time.
 _HELD_OUT = 10
-_MOST_HELD_OUT = 8192
+_MOST_HELD_OUT = 4096
 _SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha and the first
-_TOLERANCE_OF_TRIES = 3e-3
-# Of what is stored in float32: the residual to aim at, and one that is good enough where the
-# precision does not allow that.
-_LEAST_RESIDUAL, _GOOD_RESIDUAL = 1e-4, 1e-2
-_MOST_STEPS = 2000
+# Errors have levelled off if so many steps have not lowered them by this share.
+_PATIENCE, _LEAST_GAIN = 3, 1e-3
+# A residual that is good enough where the precision of what is stored does not allow tol.
+_GOOD_RESIDUAL = 1e-2
+_LAST_RESIDUAL = 3e-3  # with all rows, after errors of those held out have levelled off
+_LEAST_OF_FLOAT32 = 1e-4
+_MOST_STEPS, _LAST_STEPS = 2000, 6
 _LEAST_WEIGHT = 1e-300
-# Of the trace: with a smaller alpha, a preconditioner in float32 might be indefinite.
-_SHARE_FOR_FLOAT32 = 3e-7
-_RATIOS = (10.0**0.5,)
-_FURTHER = 0.1
-_TRANSPOSED_ROWS = 4096  # at a time, in products with the transpose
+# Alphas whose iterations share all products and one preconditioner, by this ratio.
+_TOGETHER, _RATIO = 3, 10.0**0.5
+_MOST_ROUNDS = 8
 
 
-class StoredRows(ABC):
-    """Rows Φ of features about their means, with the weights of the rows.
+class _StackedSystem(SymmetricOperator):
+    """ΦᵀWΦ + alpha I for several alphas: vectors for them are stacked, products are shared."""
 
-    `product` and `transposed_product` are those of the rows before the means are subtracted.
-    """
-
-    weights: Vector
-    mean: Vector
-    # The least relative residual that the precision of what is stored allows.
-    least_residual: float = 1e-12
-
-    @abstractmethod
-    def product(self, coef: Float64) -> Float64:
-        """Return the features of all rows times coefficients, a column for every target."""
-
-    @abstractmethod
-    def transposed_product(self, values: Float64) -> Float64:
-        """Return the transposed features times values of all rows."""
-
-    @abstractmethod
-    def inverse(self, alpha: float) -> Callable[[Float64], Float64]:
-        """Return an approximate inverse of ΦᵀWΦ + alpha I."""
-
-    @abstractmethod
-    def trace(self) -> float:
-        """Return about the trace of ΦᵀWΦ."""
-
-    def weigh(self, weights: Vector, *, fit_intercept: bool) -> None:
-        """Take these weights of rows, and means by them, which are zero without an intercept."""
-        self.weights = weights
-        shares = (weights / weights.sum())[:, np.newaxis]
-        mean = self.transposed_product(shares)[:, 0]
-        self.mean = mean if fit_intercept else np.zeros_like(mean)
-
-    def normal_product(self, coef: Float64) -> Float64:
-        """Return ΦᵀWΦ times coefficients."""
-        return self.centred_transposed_product(self.product(coef) - self.mean @ coef)
-
-    def centred_transposed_product(self, values: Float64) -> Float64:
-        """Return ΦᵀW times values of all rows."""
-        weighted = self.weights[:, np.newaxis] * values
-        total = self.transposed_product(weighted)
-        return np.asarray(total - np.multiply.outer(self.mean, weighted.sum(axis=0)))
-
-
-class SparseRows(StoredRows):
-    """Features of a map, if there is one, and sparse columns side by side."""
-
-    def __init__(self, features: Features, rows: TrainingRows) -> None:
-        parts: list[Any] = [np.empty((rows.count, 0), np.float32)]
-        if features.feature_map is not None:
-            plain = Features(features.feature_map)
-            parts = [Z.astype(np.float32) for Z, _, _ in feature_blocks(plain, rows)]
-        self.Z: Real = np.concatenate(parts)
-        self.least_residual = _LEAST_RESIDUAL if self.Z.size else 1e-12
-        self.X, self.factor = rows.X, math.sqrt(features.weight)
-
-    def product(self, coef: Float64) -> Float64:
-        """Return the features and columns of all rows times coefficients."""
-        size = self.Z.shape[1]
-        of_map = self.Z @ coef[:size].astype(np.float32)
-        return np.asarray(of_map + self.X @ (self.factor * coef[size:]))
-
-    def transposed_product(self, values: Float64) -> Float64:
-        """Return the transposed features and columns times values of all rows."""
-        of_map = self.Z.T @ values.astype(np.float32)
-        return np.concatenate((of_map, self.factor * (self.X.T @ values)))
-
-    def _squares(self) -> Vector:
-        """Return the sums of squares of the columns."""
-        return np.asarray(self.factor**2 * (self.X.multiply(self.X).T @ self.weights))
-
-    def _gram(self) -> Float64:
-        """Return the Gram matrix of the features."""
-        weighted = self.Z * self.weights.astype(np.float32)[:, np.newaxis]
-        return np.asarray(self.Z.T @ weighted, dtype=np.float64)
-
-    def trace(self) -> float:
-        """Return the trace of the Gram matrix."""
-        return float(self._squares().sum() + np.trace(self._gram()))
-
-    def inverse(self, alpha: float) -> Callable[[Float64], Float64]:
-        """Return the inverse of the features' Gram matrix, and of the diagonal of the columns'."""
-        size, diagonal = self.Z.shape[1], (self._squares() + alpha)[:, np.newaxis]
-        factor = linalg.cho_factor(self._gram() + alpha * np.eye(size)) if size else None
-
-        def apply(V: Float64) -> Float64:
-            of_map = V[:size] if factor is None else linalg.cho_solve(factor, V[:size])
-            return np.concatenate((of_map, V[size:] / diagonal))
-
-        return apply
-
-
-class LandmarkRows(StoredRows):
-    """Kernel values at landmarks, of which features are L⁻¹ times; and columns beside them.
-
-    The preconditioner takes landmarks for a sample of the rows [RCR17]: their features are the
-    factor L itself, so that ΦᵀΦ is about n / m LᵀL.
-    """
-
-    def __init__(self, features: Features, rows: TrainingRows) -> None:
-        assert features.landmarks is not None
-        self.least_residual = _LEAST_RESIDUAL
-        self.factor = features.landmarks.factor_
-        size = features.size(rows.X)
-        self._values = np.empty((rows.count, size), np.float32)
-        values = features.values()
-        for part in row_parts(features, rows.X):
-            self._values[part] = values(rows.X[part])
-
-    def product(self, coef: Float64) -> Float64:
-        """Return the features of all rows times coefficients."""
-        at_landmarks = self._solved(coef, trans=1)
-        products: Real = self._values @ at_landmarks.astype(np.float32)
-        return products.astype(np.float64)
-
-    def transposed_product(self, values: Float64) -> Float64:
-        """Return the transposed features times values of all rows."""
-        total = np.zeros((self._values.shape[1], values.shape[1]))
-        # Sums of blocks in float64 keep the digits that sums of all rows in float32 would lose.
-        for part in slices(len(self._values), _TRANSPOSED_ROWS):
-            total += self._values[part].T @ values[part].astype(np.float32)
-        return self._solved(total, trans=0)
-
-    def trace(self) -> float:
-        """Return about the trace of the Gram matrix: that of all rows like the landmarks."""
-        return float(self.weights.sum()) * float(np.mean(np.sum(self.factor**2, axis=1)))
-
-    def inverse(self, alpha: float) -> Callable[[Float64], Float64]:
-        """Return the inverse of n / m LᵀL + alpha I, and of the diagonal of the columns' part."""
-        size = len(self.factor)
-        fits_float32 = alpha > _SHARE_FOR_FLOAT32 * self.trace()
-        matrix = self._shifted(alpha, np.float32 if fits_float32 else np.float64)
-        if not cholesky_in_place(matrix):
-            matrix = self._shifted(alpha, np.float64)
-            if not cholesky_in_place(matrix):
-                raise InputError(
-                    f"alpha={alpha:.3g} is too small for {size} landmarks, some of which are equal "
-                    "to working precision: give a larger alpha, or fewer landmarks."
-                )
-        squares = np.einsum("ij,ij->j", self._values[:, size:], self._values[:, size:])
-        beside = (squares.astype(np.float64) + alpha)[:, np.newaxis]
-
-        def apply(V: Float64) -> Float64:
-            right = V[:size].astype(matrix.dtype)
-            of_map = linalg.cho_solve((matrix.T, False), right, check_finite=False)
-            return np.concatenate((of_map, V[size:] / beside))
-
-        return apply
-
-    def _shifted(self, alpha: float, dtype: Any) -> Real:
-        """Return n / m LᵀL + alpha I, row by row in memory."""
-        scale = float(self.weights.sum()) / len(self.factor)
-        matrix: Real = (self._squared_factor * scale).astype(dtype)
-        matrix[np.diag_indices_from(matrix)] += alpha
-        return matrix
-
-    @cached_property
-    def _squared_factor(self) -> Real:
-        """LᵀL, on and below the diagonal."""
-
-        def product() -> Real:
-            upper, _ = linalg.lapack.dlauum(self.factor.T, lower=0)
-            return np.asarray(upper)
-
-        # Of U Uᵀ for U = Lᵀ, the routine writes the upper triangle, which is the lower one of
-        # the transpose.
-        return np.ascontiguousarray(interruptible(product).T)
-
-    def _solved(self, V: Float64, *, trans: int) -> Float64:
-        size = len(self.factor)
-        solved = linalg.solve_triangular(
-            self.factor, V[:size], lower=True, trans=trans, check_finite=False
-        )
-        return np.concatenate((solved, V[size:]))
-
-
-class _NormalMatrix(SymmetricOperator):
-    """ΦᵀWΦ + alpha I for stored rows."""
-
-    def __init__(self, rows: StoredRows, alpha: float) -> None:
-        super().__init__(rows.mean.size)
-        self._rows, self._alpha = rows, alpha
+    def __init__(self, products: RowProducts, alphas: Sequence[float]) -> None:
+        super().__init__(products.mean.size * len(alphas))
+        self._products, self._alphas = products, np.asarray(alphas)
         self.rounding = float(np.finfo(np.float32).eps)
+        self.alpha = float(min(alphas))
 
     def describe(self) -> str:
         """Return in a few words what the operator is."""
-        return f"normal equations of {self.shape[0]} features"
+        return f"normal equations of {self._products.mean.size} features"
 
     def _matmat(self, V: Any) -> Any:
-        return self._rows.normal_product(V) + self._alpha * V
+        beside = side_by_side(V, len(self._alphas))
+        penalties = np.repeat(self._alphas, V.shape[1])
+        return stacked(self._products.normal_product(beside) + beside * penalties, V.shape[1])
 
 
-class _Tried(NamedTuple):
-    """What an alpha got at the rows held out: squared error, share of wrong classes."""
+def side_by_side(V: Float64, count: int) -> Float64:
+    """Return `count` blocks of rows that lie one below the other side by side."""
+    return np.hstack(np.split(V, count)) if count > 1 else V
 
-    error: float
-    wrong: float
-    coef: Float64
-    predictions: Float64
+
+def stacked(V: Float64, columns: int) -> Float64:
+    """Return blocks of so many columns one below the other."""
+    return np.vstack(np.split(V, V.shape[1] // columns, axis=1)) if V.shape[1] > columns else V
+
+
+@dataclass
+class _HeldOut:
+    """What an alpha got so far at the rows held out; the best step counts."""
+
+    error: float = np.inf
+    wrong: float = 1.0
+    coef: Float64 = field(default_factory=lambda: np.empty(0))
+    predictions: Float64 = field(default_factory=lambda: np.empty(0))
+    residual: float = 1.0
+
+
+class _Watch:
+    """Looks at rows held out after every step, and tells when their errors have levelled off."""
+
+    def __init__(
+        self, products: BlockProducts, held: Any, alphas: Sequence[float], *, classifies: bool
+    ) -> None:
+        self.found = {alpha: _HeldOut() for alpha in alphas}
+        self.errors: list[float] = []
+        self._products, self._held, self._classifies = products, held, classifies
+        self._targets, self._weights = products.targets[held], products.all_weights[held]
+
+    def __call__(self, solutions: Float64) -> bool:
+        """Note the errors of solutions, stacked for all alphas; tell whether to stop."""
+        beside = side_by_side(solutions, len(self.found))
+        columns = solutions.shape[1]
+        fitted = self._products.product(beside, self._held)
+        for number, best in enumerate(self.found.values()):
+            part = slice(number * columns, (number + 1) * columns)
+            coef = beside[:, part]
+            self._note(best, coef, fitted[:, part] + self._products.intercept(coef))
+        self.errors.append(min(best.error for best in self.found.values()))
+        before = self.errors[:-_PATIENCE]
+        return bool(before) and self.errors[-1] > (1.0 - _LEAST_GAIN) * min(before)
+
+    def _note(self, best: _HeldOut, coef: Float64, predictions: Float64) -> None:
+        squares = np.mean((self._targets - predictions) ** 2, axis=1)
+        total = max(float(self._weights.sum()), _LEAST_WEIGHT)
+        error = float(self._weights @ squares) / total
+        if error < best.error:
+            best.error, best.coef, best.predictions = error, coef.copy(), predictions
+            best.wrong = _wrong_share(predictions, self._targets) if self._classifies else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class IterativeRidge:
-    """Ridge regression on features by iterations; `stored` makes the rows to iterate on."""
+    """Ridge regression by iterations on products with rows.
 
-    features: Features
-    stored: Callable[[Features, TrainingRows], StoredRows]
+    Rows are held out where alpha is chosen, or where their predictions are asked for; iterations
+    then end when the errors there have levelled off, and else by `tol`.
+    """
+
     fit_intercept: bool
     tol: float
     seed: int
     classifies: bool = False
+    verbose: int = 0
 
     def solve(
-        self, rows: TrainingRows, alpha: float | str, alphas: Vector | None, start: float | None
-    ) -> tuple[RidgeSolution, LeftOut]:
-        """Return the solution, with the alpha that is best at rows held out if it is chosen.
-
-        What these rows are predicted to be without them is returned as well.
-        """
-        count = min(max(rows.count // _HELD_OUT, 1), _MOST_HELD_OUT, rows.count - 1)
+        self,
+        products: BlockProducts,
+        alpha: float | str,
+        alphas: Vector | None,
+        start: float | None,
+    ) -> tuple[RidgeSolution, LeftOut, SolverResult]:
+        """Return the solution, predictions of rows that were held out, and how it went."""
+        rows = products.rows.count
+        count = min(max(rows // _HELD_OUT, 1), _MOST_HELD_OUT, rows - 1)
         streams = RandomStreams(self.seed, "kernel-ridge/held-out")
-        held = np.sort(streams.sample("rows", rows.count, count))
-        weights = np.ones(rows.count) if rows.weights is None else rows.weights
-        stored, targets = self.stored(self.features, rows), rows.targets.reshape(rows.count, -1)
-        # Rows without weight are not there: kernel values need not be computed again without them.
-        stored.weigh(_without(weights, held), fit_intercept=self.fit_intercept)
-        tried: dict[float, _Tried] = {}
-
-        def score(value: float) -> float:
-            first = min(tried.values(), key=lambda one: one.error).coef if tried else None
-            coef, intercept = self._solved(stored, targets, value, _TOLERANCE_OF_TRIES, first)
-            predictions = stored.product(coef)[held] + intercept
-            squares = np.mean((targets[held] - predictions) ** 2, axis=1)
-            error = float(weights[held] @ squares / max(weights[held].sum(), _LEAST_WEIGHT))
-            wrong = _wrong_share(predictions, targets[held]) if self.classifies else 0.0
-            tried[value] = _Tried(error, wrong, coef, predictions)
-            return error
-
+        held = np.sort(streams.sample("rows", rows, count))
+        products.leave_out(held)
+        search = _Search(self, products, held)
         if not isinstance(alpha, str):
-            score(alpha)
+            search.try_all([alpha])
         elif alphas is not None:
-            for value in alphas[::-1].tolist():
-                score(value)
+            search.try_all(alphas[::-1].tolist())
         else:
-            trace = stored.trace() or 1.0
+            trace = products.trace() or 1.0
             least = _SMALLEST_SHARE * trace
-            descend(score, max(start or _USUAL_SHARE * trace, least), least, _RATIOS)
-        best = min(tried, key=lambda value: tried[value].error)
-        if self.classifies and isinstance(alpha, str):
-            if alphas is None and min(tried) == best:
-                score(best * _FURTHER)
-            # Classes may be told apart best where squared errors begin to rise again.
-            best = min(tried, key=lambda value: (tried[value].wrong, tried[value].error))
-        predictions = tried[best].predictions
-        left_out = LeftOut(predictions, targets[held], np.ones(count), weights[held])
-        stored.weigh(weights, fit_intercept=self.fit_intercept)
-        coef, intercept = self._solved(stored, targets, best, self.tol, tried[best].coef)
-        shape, values = rows.targets.shape[1:], sorted(tried)
+            search.descend(max(start or _USUAL_SHARE * trace, least), least)
+        best, found = search.best()
+        left_out = LeftOut(
+            found.predictions, products.targets[held], np.ones(count), products.all_weights[held]
+        )
+        coef, result = found.coef, search.last
+        if not result.interrupted:
+            products.leave_out(held[:0])
+            # Errors of most rows level off before those of a few that are far from all others.
+            tol = max(self.tol, min(found.residual, _LAST_RESIDUAL))
+            steps, good = _LAST_STEPS, max(_GOOD_RESIDUAL, found.residual)
+            coef, result = self._solve_for(products, best, tol, found.coef, steps, good)
+        result = replace(result, x=coef, errors=np.array(search.errors))
         path: dict[str, Any] = {}
         if isinstance(alpha, str):
-            path = {
-                "alphas": np.array(values),
-                "scores": np.array([tried[v].error for v in values]),
-            }
-        solution = RidgeSolution(
-            np.ascontiguousarray(coef.T.reshape((*shape, -1))),
-            intercept.reshape(shape),
-            best,
-            self.fit_intercept,
-            **path,
-        )
-        return solution, left_out
+            tried = sorted(search.tried)
+            path["alphas"] = np.array(tried)
+            path["scores"] = np.array([search.tried[value].error for value in tried])
+        return self._solution(products, coef, best, **path), left_out, result
 
-    def _solved(
+    def solve_given(
+        self, products: BlockProducts, alpha: float
+    ) -> tuple[RidgeSolution, SolverResult]:
+        """Return the solution for one alpha to the tolerance, with no row held out."""
+        good = 0.0 if products.least_residual < _LEAST_OF_FLOAT32 else _GOOD_RESIDUAL
+        coef, result = self._solve_for(products, alpha, self.tol, None, _MOST_STEPS, good)
+        return self._solution(products, coef, alpha), result
+
+    def _solve_for(
         self,
-        stored: StoredRows,
-        targets: Float64,
+        products: BlockProducts,
         alpha: float,
         tol: float,
         first: Float64 | None,
-    ) -> tuple[Float64, Vector]:
-        """Return coefficients of shape (m, t) and intercepts."""
-        mean = np.zeros(targets.shape[1])
-        if self.fit_intercept:
-            mean = np.average(targets, axis=0, weights=stored.weights)
+        steps: int,
+        good: float,
+    ) -> tuple[Float64, SolverResult]:
+        """Return coefficients of shape (m, t), and warn if they are not even good."""
+        system, right = _StackedSystem(products, [alpha]), products.right_side()
         result = conjugate_gradients(
-            _NormalMatrix(stored, alpha),
-            stored.centred_transposed_product(targets - mean),
-            preconditioner=stored.inverse(alpha),
-            tol=max(tol, stored.least_residual),
+            system,
+            right,
+            preconditioner=products.inverse(alpha),
+            tol=max(tol, products.least_residual),
+            max_iterations=steps,
+            x0=first,
+            keep_interrupted=True,
+            verbose=self.verbose,
+        )
+        if not result.interrupted and result.residual > good:
+            warn_if_not_converged(result)
+        return result.x, result
+
+    def _solution(
+        self, products: BlockProducts, coef: Float64, alpha: float, **path: Any
+    ) -> RidgeSolution:
+        shape = products.rows.targets.shape[1:]
+        return RidgeSolution(
+            np.ascontiguousarray(coef.T.reshape((*shape, -1))),
+            products.intercept(coef).reshape(shape),
+            alpha,
+            self.fit_intercept,
+            **path,
+        )
+
+
+class _Search:
+    """Alphas that were tried, a few at a time, and what they got at rows held out."""
+
+    def __init__(self, ridge: IterativeRidge, products: BlockProducts, held: Any) -> None:
+        self._ridge, self._products, self._held = ridge, products, held
+        self.tried: dict[float, _HeldOut] = {}
+        self.errors: list[float] = []
+        self.last: SolverResult
+
+    def best(self) -> tuple[float, _HeldOut]:
+        """Return the best alpha; of classes, the one that tells most of them apart."""
+        best = min(self.tried, key=lambda a: (self.tried[a].wrong, self.tried[a].error))
+        return best, self.tried[best]
+
+    def try_all(self, alphas: Sequence[float]) -> None:
+        """Try given alphas, those that are near each other together, from the largest on."""
+        group: list[float] = []
+        for alpha in alphas:
+            if group and (len(group) == _TOGETHER or group[0] > _RATIO**_TOGETHER * alpha):
+                self._try(group)
+                if self.last.interrupted:
+                    return
+                group = []
+            group.append(alpha)
+        self._try(group)
+
+    def descend(self, start: float, least: float) -> None:
+        """Try alphas around a start, and on in a direction while it gets better there."""
+        centre = start
+        for _ in range(_MOST_ROUNDS):
+            values = {max(centre * _RATIO**power, least) for power in (1, 0, -1)}
+            new = sorted(values - self.tried.keys(), reverse=True)
+            if not new:
+                return
+            self._try(new)
+            best = self.best()[0]
+            if self.last.interrupted:
+                return
+            if best == min(self.tried):
+                centre = best / _RATIO**2
+            elif best == max(self.tried):
+                centre = best * _RATIO**2
+            else:
+                return
+
+    def _try(self, alphas: Sequence[float]) -> None:
+        products = self._products
+        watch = _Watch(products, self._held, alphas, classifies=self._ridge.classifies)
+        first = np.tile(self.best()[1].coef, (len(alphas), 1)) if self.tried else None
+        middle = float(np.exp(np.mean(np.log(np.maximum(alphas, _LEAST_WEIGHT)))))
+        invert = products.inverse(middle)
+
+        def inverse(V: Float64) -> Float64:
+            return stacked(invert(side_by_side(V, len(alphas))), V.shape[1])
+
+        result = conjugate_gradients(
+            _StackedSystem(products, alphas),
+            np.tile(products.right_side(), (len(alphas), 1)),
+            preconditioner=inverse,
+            tol=max(self._ridge.tol, products.least_residual),
             max_iterations=_MOST_STEPS,
             x0=first,
+            until=watch,
+            keep_interrupted=True,
+            verbose=self._ridge.verbose,
         )
-        # Tries are judged by the rows held out.
-        precise = stored.least_residual < _LEAST_RESIDUAL
-        if tol <= self.tol and (precise or result.residual > _GOOD_RESIDUAL):
-            warn_if_not_converged(result)
-        return result.x, np.asarray(mean - stored.mean @ result.x)
+        if not watch.errors:
+            watch(result.x.reshape(len(result.x), -1))
+        for found in watch.found.values():
+            found.residual = result.residual
+        self.last = result
+        self.tried |= watch.found
+        self.errors += watch.errors
 
 
 def _wrong_share(predictions: Float64, targets: Float64) -> float:
@@ -362,10 +300,3 @@ def _wrong_share(predictions: Float64, targets: Float64) -> float:
     if targets.shape[1] == 1:
         return float(np.mean((predictions > 0.0) != (targets > 0.0)))
     return float(np.mean(predictions.argmax(axis=1) != targets.argmax(axis=1)))
-
-
-def _without(weights: Vector, rows: Any) -> Vector:
-    """Return the weights, with zeros for some rows."""
-    others = weights.copy()
-    others[rows] = 0.0
-    return others

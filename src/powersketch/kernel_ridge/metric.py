@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import Float64, Rows, Vector
 from powersketch.docstrings import documented
+from powersketch.ecosystem import DocumentationLinks, in_library_of
 from powersketch.exceptions import warn_user
 from powersketch.kernel_ridge.columns import (
     SCALINGS,
@@ -41,6 +42,7 @@ from powersketch.kernel_ridge.training_rows import (
 from powersketch.kernels import Gaussian, Kernel, Linear
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.storable import storable
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array
 
 FORMS = ("full", "diagonal")
@@ -59,8 +61,11 @@ _FEWEST_ROWS = 40
 _SMALLEST = 1e-12
 
 
+@storable
 @documented
-class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LearnedMetric(
+    DocumentationLinks, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Columns turned and stretched such that distances are those that matter for y.
 
     A kernel ridge regression is fitted, the mean outer product of its gradients says which
@@ -171,8 +176,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             float32 for float32 rows, else float64; sparse for sparse rows and a diagonal metric.
         """
         check_is_fitted(self)
-        X = validate_data(self, sound_array("X", X), **REAL_ROWS, reset=False)
-        return self._columns.transform(X)
+        rows = validate_data(self, sound_array("X", X), **REAL_ROWS, reset=False)
+        return in_library_of(X, self._columns.transform(rows), self)
 
     @property
     def metric_(self) -> Float64:

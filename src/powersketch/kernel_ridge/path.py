@@ -19,15 +19,18 @@ from powersketch.kernel_ridge.statistics import (
     GramSpectrum,
     RidgeSolution,
     RidgeStatistics,
-    rounding_level,
 )
 from powersketch.linalg import TriangularRows, cholesky_in_place
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 from powersketch.validation import sound_array
 
 # The leave-one-out error is a mean over at most this many rows: its standard error is then about
 # 3 % of it, and the differences along the path have much smaller ones.
 LEFT_OUT_ROWS = 2048
+LEAST_PER_ROUNDING = 2.0
+"""The least alpha that is tried, relative to that below which rounding errors decide."""
+
 _VALUES = 50
 _DECADES = 10
 _LEAST_SHARE = 10.0**-_DECADES  # of the trace of the Gram matrix, for the smallest alpha
@@ -65,6 +68,7 @@ class RegularisationWarning(UserWarning):
     """
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """Some of the rows, each predicted by the model of all others.
@@ -283,7 +287,9 @@ def factored_path(
     try:
         if alphas is None:
             trace = float(np.trace(path.gram)) or 1.0
-            least = max(_LEAST_SHARE * trace, 2.0 * rounding_level(path.gram))
+            least = max(
+                _LEAST_SHARE * trace, LEAST_PER_ROUNDING * statistics.smallest_alpha(path.gram)
+            )
             descend(path.score, max(start or _USUAL_SHARE * trace, least), least)
         else:
             for alpha in alphas.tolist():
@@ -335,7 +341,7 @@ class _FactoredPath:
         # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
         factor = self.gram.T.copy(order="C")
         factor[np.diag_indices_from(factor)] += alpha
-        if alpha <= rounding_level(self.gram) or not cholesky_in_place(factor):
+        if alpha <= self.statistics.smallest_alpha(self.gram) or not cholesky_in_place(factor):
             raise np.linalg.LinAlgError(f"alpha={alpha} is too small.")
         if alpha < self._in_use[0]:
             self._in_use = alpha, _effective_dimension(factor, alpha)
@@ -368,7 +374,7 @@ def left_out_predictions(
     spectrum: GramSpectrum | None = None
     factor = gram.T.copy(order="C")
     factor[np.diag_indices_from(factor)] += solution.alpha
-    if solution.alpha <= rounding_level(gram) or not cholesky_in_place(factor):
+    if solution.alpha <= statistics.smallest_alpha(gram) or not cholesky_in_place(factor):
         spectrum = GramSpectrum.of(gram)
     coef = np.atleast_2d(solution.coef).T
     parts = []
@@ -437,7 +443,7 @@ def warn_at_lower_end(solution: RidgeSolution, statistics: RidgeStatistics) -> N
     if scores[0] * statistics.count <= _PERFECT * float(np.mean(squares)):
         return
     large = solution.alpha > _LARGE * _LEAST_SHARE * float(np.trace(gram))
-    slope = _slope(alphas, scores) if solution.alpha > rounding_level(gram) else 0.0
+    slope = _slope(alphas, scores) if solution.alpha > statistics.smallest_alpha(gram) else 0.0
     advice = [f"the best score is that of alpha={solution.alpha:.3g}, the smallest that was tried."]
     if large and slope > _STEEP_OF_LARGE:
         advice.append("Give smaller alphas, or None for the default ones.")

@@ -23,6 +23,7 @@ from powersketch.kernel_ridge.training_rows import (
     checked_weights,
     warn_of_outlying_targets,
 )
+from powersketch.storable import storable
 
 # What features lack of k(x, x), in units of their last place, that may be due to rounding.
 _ROUNDING = 16
@@ -31,6 +32,7 @@ _COVERED, _NORMAL_QUANTILE = 0.95, 1.959964
 _FEWEST_LEFT_OUT = 100
 
 
+@storable
 @documented
 class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     """Kernel ridge regression that chooses for itself, and scales.

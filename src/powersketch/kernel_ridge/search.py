@@ -160,6 +160,7 @@ def _chosen_model(
     if rows.count < _FEWEST_ROWS:
         return _default_model(rows, wishes, streams)
     search = Search(rows, wishes, streams, threads)
+    _warn_of_constants(search.pilot.rows)
     search.try_columns(wishes.scaling or "as-is")
     search.try_kernels()
     search.refine_gamma()
@@ -210,17 +211,34 @@ def widened(limits: Float64, targets: Float64) -> Float64:
     return np.array([np.minimum(limits[0], more[0]), np.maximum(limits[1], more[1])])
 
 
+def _warn_of_constants(rows: TrainingRows) -> None:
+    """Say that there is nothing to learn: targets, or all columns, do not vary."""
+    if (rows.targets == rows.targets[0]).all():
+        warn_user(
+            "y has the same value in every row, which is all that the model will predict: check "
+            "that y is what is to be predicted, or give rows with other values."
+        )
+    largest, least = rows.X.max(axis=0), rows.X.min(axis=0)
+    same = (largest != least).nnz == 0 if is_sparse(rows.X) else bool((largest == least).all())
+    if same:
+        warn_user(
+            "every column of X has the same value in every row, so that the model can only predict "
+            "the mean of y: give columns that vary."
+        )
+
+
 def _default_model(rows: TrainingRows, wishes: Wishes, streams: RandomStreams) -> Model:
     """Return what is taken where rows are too few for a choice."""
+    few = "1 row is" if rows.count == 1 else f"{rows.count} rows are"
     warn_user(
-        f"{rows.count} rows are too few to choose a kernel: a Gaussian one of the median distance "
-        "is used. Give more rows, or a kernel."
+        f"{few} too few to choose a kernel: a Gaussian one of the median distance is used. Give "
+        f"at least {_FEWEST_ROWS} rows, or a kernel."
     )
     scaling = wishes.scaling if wishes.scaling in SCALINGS else "as-is"
     summary = summary_of(rows.X, wishes.clip)
     columns = prepared_columns(rows.X, summary, str(scaling), wishes.clip) or plain_columns(rows.X)
     columns = normalised(columns, rows.X, streams)
-    reason = f"{rows.count} rows are too few for a pilot."
+    reason = f"{few} too few for a pilot."
     return Model(columns, Gaussian(1.0), 0.0, (reason,))
 
 

@@ -10,15 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
+from powersketch.arrays import is_sparse
+from powersketch.ecosystem import DocumentationLinks
 from powersketch.exceptions import FarRowWarning, InputError, InputTypeError, held_back
 from powersketch.execution import thread_count
-from powersketch.kernel_ridge.choice import Budget, Choice, bytes_of_block, chosen_features
+from powersketch.kernel_ridge.choice import (
+    MOST_SUMMED_FEATURES,
+    Budget,
+    Choice,
+    bytes_of_block,
+    chosen_features,
+)
 from powersketch.kernel_ridge.columns import SCALINGS, checked_clip
 from powersketch.kernel_ridge.features import Features, fitted_map, has_sketch, map_of_kernel
 from powersketch.kernel_ridge.metric import FORMS
 from powersketch.kernel_ridge.path import checked_alphas
 from powersketch.kernel_ridge.pilot import without_copies
 from powersketch.kernel_ridge.search import Model, Wishes, found_model
+from powersketch.kernel_ridge.solvers import SOLVERS, Plan, Problem, planned
 from powersketch.kernel_ridge.training_rows import (
     BLOCK_BYTES,
     TrainingRows,
@@ -26,6 +35,7 @@ from powersketch.kernel_ridge.training_rows import (
     without_absurd_rows,
 )
 from powersketch.kernels import Kernel, Linear, WithLinear, as_kernel
+from powersketch.nystroem import LeverageNystroem
 from powersketch.parameters import (
     checked_alpha,
     checked_integer,
@@ -41,7 +51,6 @@ _DEFAULT_COMPONENTS = 256
 _KINDS = ("auto", "sketch", "landmarks", "exact", "row-sketch")
 NEED_ALL_ROWS = ("exact", "row-sketch")
 _CRITERIA = ("gcv", "loo")
-_SOLVERS = ("gram",)
 _METRICS = ("auto", *FORMS)
 _PARAMETERS_OF_MAP = (
     "kernel",
@@ -56,7 +65,7 @@ _PARAMETERS_OF_MAP = (
 )
 
 
-class RidgeSettings(BaseEstimator):
+class RidgeSettings(DocumentationLinks, BaseEstimator):
     """The parameters that both estimators have: their checks, and the features they ask for."""
 
     # Whether many landmarks are solved for by iterations, which give no standard deviations.
@@ -75,7 +84,7 @@ class RidgeSettings(BaseEstimator):
         clip: float | str | None = "auto",
         alpha: float | str = "loo",
         alphas: ArrayLike | None = None,
-        solver: str = "gram",
+        solver: str = "auto",
         fit_intercept: bool = True,
         eps: float = 0.1,
         tol: float = 1e-6,
@@ -120,7 +129,7 @@ class RidgeSettings(BaseEstimator):
         self._check_features()
         self._check_columns()
         self._check_penalty()
-        one_of("solver", self.solver, _SOLVERS)
+        self._check_solver()
         checked_truth("fit_intercept", self.fit_intercept)
         checked_positive("eps", self.eps)
         checked_positive("tol", self.tol)
@@ -134,6 +143,40 @@ class RidgeSettings(BaseEstimator):
         thread_count(self.n_jobs)
         if kind == "given":
             self._copied_map()
+
+    def _check_solver(self) -> None:
+        one_of("solver", self.solver, SOLVERS)
+        if self.solver == "cg" and self.alpha == "gcv":
+            raise InputError(
+                "alpha='gcv' needs sums of all pairs of features, which solver='cg' does without: "
+                "use alpha='loo', or solver='gram'."
+            )
+
+    @property
+    def _chooses_size(self) -> bool:
+        return self._kind == "auto" and self.n_components is None
+
+    def _planned(self, rows: TrainingRows, size: int, landmarks: bool) -> Plan:
+        """Return how a fit of so many features is done; refuse what does not fit the memory."""
+        solver, leaves_out = self.solver, isinstance(self.alpha, str) or self._iterates
+        if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES:
+            # Features that were chosen are as many as sums and the budget take.
+            return Plan("gram", stored=False)
+        alphas = checked_alphas(self.alphas)
+        searched = 0 if alphas is None else alphas.size
+        problem = Problem(
+            rows.count,
+            int(rows.X.shape[1]),
+            size,
+            int(np.prod(rows.targets.shape[1:])),
+            searched if isinstance(self.alpha, str) else 1,
+            landmarks,
+            rows.X.dtype,
+            leaves_out,
+        )
+        if self.alpha == "gcv":
+            solver = "gram"
+        return planned(problem, solver, self.memory_budget)
 
     def _check_penalty(self) -> None:
         kind = self._kind
@@ -168,8 +211,10 @@ class RidgeSettings(BaseEstimator):
             unused["alphas"] = f"beside alpha={self.alpha!r}, which is not to be chosen"
         if kind != "row-sketch":
             unused["eps"] = here
-        if kind != "exact" or isinstance(self.alpha, str):
+        if self.solver != "cg" and (kind != "exact" or isinstance(self.alpha, str)):
             unused["tol"] = here if kind != "exact" else f"beside alpha={self.alpha!r}"
+        if kind in NEED_ALL_ROWS:
+            unused["solver"] = f"{here}, which has one of its own"
         if kind == "exact":
             unused["n_components"] = f"{here}, which needs no feature map"
         if kind == "given":
@@ -181,11 +226,10 @@ class RidgeSettings(BaseEstimator):
         if kind in NEED_ALL_ROWS:
             unused["time_budget"] = here
         elif kind != "auto":
-            why = f"{here}: only 'auto' keeps to budgets"
-            unused |= dict.fromkeys(("time_budget", "memory_budget"), why)
+            unused["time_budget"] = f"{here}: only 'auto' keeps to a time"
         elif self.n_components is not None:
             why = f"beside n_components={self.n_components}, which is the size"
-            unused |= dict.fromkeys(("time_budget", "memory_budget"), why)
+            unused["time_budget"] = why
         return unused
 
     def _check_partial(self) -> None:
@@ -194,6 +238,11 @@ class RidgeSettings(BaseEstimator):
             raise InputError(
                 f"partial_fit cannot be used with features={self.features!r}, which needs all rows "
                 "at once: use 'sketch', 'landmarks', 'auto' or a feature map."
+            )
+        if self.solver == "cg":
+            raise InputError(
+                "partial_fit cannot be used with solver='cg', which reads all rows again and "
+                "again: use solver='gram' or 'auto'."
             )
 
     def _check_features(self) -> None:
@@ -334,17 +383,29 @@ class RidgeSettings(BaseEstimator):
         attributes: dict[str, Any] = {}
         feature_map, choice = self._map_of_model(rows, model, seed, more_to_come)
         if choice is not None:
+            attributes["choice_"] = choice
             size = choice.n_components + (rows.X.shape[1] if model.linear else 0)
             block_bytes = bytes_of_block(self.memory_budget, size, rows.X.shape[1])
-            attributes |= {"choice_": choice, "_block_bytes": block_bytes}
+            attributes["_block_bytes"] = block_bytes
         if feature_map == "exact":
             return {**attributes, "_features": None}
         if feature_map is not None:
+            self._check_memory(rows, model, feature_map, more_to_come)
             with held_back(FarRowWarning):
                 attributes["feature_map_"] = fitted_map(feature_map, rows)
         in_kernel = isinstance(getattr(feature_map, "kernel", None), WithLinear)
         weight = 1.0 if feature_map is None else 0.0 if in_kernel else model.linear
         return {**attributes, "_features": Features(attributes.get("feature_map_"), weight)}
+
+    def _check_memory(
+        self, rows: TrainingRows, model: Model, feature_map: Any, more_to_come: bool
+    ) -> None:
+        """Refuse what does not fit the memory before the first landmark is drawn."""
+        landmarks = isinstance(feature_map, LeverageNystroem)
+        size = int(feature_map.n_components) + (rows.X.shape[1] if model.linear else 0)
+        size = min(size, rows.count) if landmarks else size
+        if self._kind != "row-sketch" and not (more_to_come or is_sparse(rows.X)):
+            self._planned(rows, size, landmarks)
 
     def _map_of_model(
         self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
@@ -359,7 +420,7 @@ class RidgeSettings(BaseEstimator):
                 budget,
                 fit_intercept=self.fit_intercept,
                 more_to_come=more_to_come,
-                iterates=self._iterates,
+                iterates=self.solver == "cg" or (self._iterates and self.solver == "auto"),
                 seed=seed,
                 n_jobs=self.n_jobs,
             )

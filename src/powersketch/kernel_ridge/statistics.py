@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.blas import dgemm, dger, dsyrk
+from scipy.linalg.blas import dger
 
 from powersketch.arrays import Float64, Real, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
+from powersketch.kernel_ridge.sums import GramSum, mirror_upper_triangle
 from powersketch.kernel_ridge.training_rows import (
-    SMALLEST_BLOCK,
     checked_targets,
     checked_weights,
     row_blocks,
 )
 from powersketch.linalg import cholesky_solution
 from powersketch.parameters import checked_non_negative
+from powersketch.storable import storable
 
-# This many multiplications take a fraction of a second, after which Ctrl-C takes effect.
-_BLOCK_PRODUCTS = 4e10
-_MIRRORED = 512
+MOST_ROWS_OF_PRODUCTS = 4096
+"""Longer sums in float32 would lose digits, and in one go they would take more memory."""
+
+ALPHA_PER_ROUNDING = 10.0
+"""Errors of the Gram matrix this much smaller than the penalty cannot be seen in predictions."""
+
 _CACHED = 2**16  # numbers that stay in cache
 
 Blocks: TypeAlias = Iterable[tuple[Any, Float64, Vector | None]]
 """Features, targets, and weights or None, of one block of rows after the other."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
     """Coefficients and intercept, in the shapes of scikit-learn's ``Ridge``.
@@ -59,6 +65,7 @@ class RidgeSolution:
     effective_dimension: float | None = field(default=None, repr=False)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RidgeStatistics:
     """Weighted sums over rows of features Z and targets y that ridge regression is solved from.
@@ -83,6 +90,9 @@ class RidgeStatistics:
         Σ w_i (z_i − mean)(y_i − mean).
     target_squares : ndarray of shape () or (t,)
         Σ w_i (y_i − mean)².
+    rounding : float, default=0.0
+        About the norm of the errors of `gram` where products were computed in float32; 0 where
+        everything was in float64.
 
     Examples
     --------
@@ -101,6 +111,7 @@ class RidgeStatistics:
     gram: Float64
     cross: Float64
     target_squares: Float64
+    rounding: float = 0.0
 
     def __repr__(self) -> str:
         """Return the sizes: the arrays are too large to be read."""
@@ -144,6 +155,7 @@ class RidgeStatistics:
             gram=dger(1.0, apart, apart, a=gram, overwrite_a=True),
             cross=self.cross + other.cross + np.multiply.outer(apart, targets_apart),
             target_squares=self.target_squares + other.target_squares + targets_apart**2,
+            rounding=self.rounding + other.rounding,
         )
 
     @staticmethod
@@ -164,6 +176,19 @@ class RidgeStatistics:
         if total is None:
             raise InputError("there are no statistics to merge; at least 1 is necessary: give one.")
         return total
+
+    def check_finite(self) -> None:
+        """Refuse sums that are infinite or NaN, which no penalty repairs."""
+        if not (np.isfinite(self.gram.diagonal()).all() and np.isfinite(self.cross).all()):
+            raise InputError(
+                "sums of products of features are infinite or NaN: features are so large that "
+                "their squares are beyond the range of float64. Scale the columns of X, or use the "
+                "Gaussian kernel, which is bounded."
+            )
+
+    def smallest_alpha(self, gram: Float64) -> float:
+        """Return the penalty below which rounding errors of the Gram matrix decide."""
+        return max(rounding_level(gram), ALPHA_PER_ROUNDING * self.rounding)
 
     def moments(self, *, fit_intercept: bool = True) -> tuple[Float64, Float64, Float64]:
         """Return ZᵀWZ, ZᵀWy and yᵀWy: not copied and about the means, or about 0 if b = 0."""
@@ -191,7 +216,7 @@ class RidgeStatistics:
             β of shape (m,) or (t, m), and b of shape () or (t,).
         """
         gram, cross, _ = self.moments(fit_intercept=fit_intercept)
-        rounding = rounding_level(gram)
+        rounding = self.smallest_alpha(gram)
         alpha = checked_non_negative("alpha", alpha, reason="as it penalises the coefficients")
         if alpha > rounding:
             # Row by row, as the factorisation takes it; the matrix is symmetric.
@@ -244,50 +269,61 @@ def block_statistics(
     )
 
 
-def statistics_of_blocks(blocks: Blocks) -> RidgeStatistics:
-    """Return the statistics of all blocks (features, targets, weights or None) together."""
+def statistics_of_blocks(
+    blocks: Blocks, precision: Any = np.float64, rounding: float = 0.0
+) -> RidgeStatistics:
+    """Return the statistics of all blocks (features, targets, weights or None) together.
+
+    Products of features may be computed in float32; then `rounding` says how large their errors
+    are. They are computed while the iterator prepares the next block.
+    """
     total: _StatisticsSum | None = None
-    for Z, y, weights in blocks:
-        total = total or _StatisticsSum(Z, y)
-        total.add(Z, y, weights)
-    if total is None:
-        raise InputError("there are no rows; at least 1 is necessary: give a block of rows.")
-    return total.centred()
+    with ExitStack() as stack:
+        for Z, y, weights in blocks:
+            if total is None:
+                gram = stack.enter_context(GramSum(Z.shape[1]))
+                total = _StatisticsSum(Z, y, gram, precision)
+            total.add(Z, y, weights)
+        if total is None:
+            raise InputError("there are no rows; at least 1 is necessary: give a block of rows.")
+        return total.centred(rounding)
 
 
 class _StatisticsSum:
     """First and second moments of features and targets about fixed shifts.
 
     The moments about the means follow at the end. Shifts near the means, here the means of the
-    first block, keep their digits.
+    first block, keep their digits. Products of a block are computed in the given precision.
     """
 
-    def __init__(self, Z: Any, y: Float64) -> None:
-        self.shift = np.asarray(Z.mean(axis=0, dtype=np.float64)).reshape(-1)
+    def __init__(self, Z: Any, y: Float64, gram: GramSum, precision: Any) -> None:
+        # As it is subtracted from features of this precision.
+        shift = np.asarray(Z.mean(axis=0, dtype=np.float64)).reshape(-1).astype(precision)
+        self._shift, self._gram, features = shift, gram, shift.size
         self.target_shift = np.asarray(y.mean(axis=0))
-        features = self.shift.size
         self._count, self._weight = 0, 0.0
-        self._gram = np.zeros((features, features), order="F")
         self._sums = np.zeros(features)
-        self._deviations = np.empty((0, features))
+        # Two, as the products of a block are computed while the next one comes.
+        self._memory = [np.empty((0, features), precision) for _ in range(2)]
         self._target_sums = np.zeros_like(self.target_shift)
         self._cross = np.zeros((features, *self.target_shift.shape))
         self._target_squares = np.zeros_like(self.target_shift)
 
     def add(self, Z: Any, y: Float64, weights: Float64 | None) -> None:
         """Add the rows of a block; weights of None are ones."""
+        for part in slices(Z.shape[0], MOST_ROWS_OF_PRODUCTS):
+            self._add(Z[part], y[part], None if weights is None else weights[part])
+
+    def _add(self, Z: Any, y: Float64, weights: Float64 | None) -> None:
         Z = Z.toarray() if is_sparse(Z) else Z
         deviations = self._deviations_of(Z)
         roots = np.ones(Z.shape[0]) if weights is None else np.sqrt(weights)
         if weights is not None:
-            deviations *= roots[:, np.newaxis]
+            deviations *= roots[:, np.newaxis].astype(deviations.dtype)
         targets = (y - self.target_shift) * roots.reshape(-1, *(1,) * (y.ndim - 1))
-        # To one triangle, in place: half of the work of a product, and no second matrix.
-        step = max(int(_BLOCK_PRODUCTS / deviations.shape[1] ** 2), SMALLEST_BLOCK)
-        for part in slices(deviations.shape[0], step):
-            self._gram = dsyrk(1.0, deviations[part].T, beta=1.0, c=self._gram, overwrite_c=True)
-        # By the same library as the Gram matrix: the threads of two would get in each other's way.
-        sums = dgemm(1.0, deviations.T, np.column_stack((roots, targets)))
+        self._gram.add(deviations)
+        beside = np.column_stack((roots, targets)).astype(deviations.dtype, copy=False)
+        sums = deviations.T @ beside
         self._sums += sums[:, 0]
         self._cross += sums[:, 1:].reshape(self._cross.shape)
         self._target_sums += roots @ targets
@@ -295,40 +331,38 @@ class _StatisticsSum:
         self._weight += float(roots @ roots)
         self._count += int(np.count_nonzero(roots))
 
-    def _deviations_of(self, Z: Real) -> Float64:
-        """Return Z without the shift, in memory that is the same for all blocks of a length."""
-        if Z.shape[0] > self._deviations.shape[0]:
-            self._deviations = np.empty((Z.shape[0], self.shift.size))
-        deviations = self._deviations[: Z.shape[0]]
+    def _deviations_of(self, Z: Real) -> Real:
+        """Return Z without the shift, in memory that is the same for every second block."""
+        self._memory.reverse()
+        if Z.shape[0] > self._memory[0].shape[0]:
+            self._memory[0] = np.empty((Z.shape[0], self._shift.size), self._shift.dtype)
+        deviations = self._memory[0][: Z.shape[0]]
         # Rows stay in cache between the two steps, which are faster than one of mixed dtypes.
-        for part in slices(Z.shape[0], max(_CACHED // self.shift.size, 1)):
+        for part in slices(Z.shape[0], max(_CACHED // self._shift.size, 1)):
             deviations[part] = Z[part]
-            deviations[part] -= self.shift
+            deviations[part] -= self._shift
         return deviations
 
-    def centred(self) -> RidgeStatistics:
+    def centred(self, rounding: float) -> RidgeStatistics:
         """Return the moments about the means; nothing can be added afterwards."""
         scale = 1.0 / self._weight if self._weight else 0.0
         drift, target_drift = scale * self._sums, scale * self._target_sums
-        gram = dsyrk(-self._weight, drift[:, np.newaxis], beta=1.0, c=self._gram, overwrite_c=True)
-        mirror_upper_triangle(gram)
-        return RidgeStatistics(
+        # Symmetric: its transpose, which lies in memory as the routine takes it, is the same.
+        gram = self._gram.total().T
+        gram = dger(-self._weight, drift, drift, a=gram, overwrite_a=True)
+        mirror_upper_triangle(gram.T)
+        statistics = RidgeStatistics(
             count=self._count,
             weight=self._weight,
-            feature_mean=self.shift + drift,
+            feature_mean=self._shift + drift,
             target_mean=np.asarray(self.target_shift + target_drift),
             gram=gram,
             cross=self._cross - self._weight * np.multiply.outer(drift, target_drift),
             target_squares=np.asarray(self._target_squares - self._weight * target_drift**2),
+            rounding=rounding,
         )
-
-
-def mirror_upper_triangle(matrix: Float64) -> None:
-    """Copy what is above the diagonal to what is below it."""
-    for part in slices(matrix.shape[0], _MIRRORED):
-        corner = matrix[part, part]
-        np.copyto(corner, np.triu(corner) + np.triu(corner, 1).T)
-        matrix[part.stop :, part] = matrix[part, part.stop :].T
+        statistics.check_finite()
+        return statistics
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from powersketch.feature_maps import DO_NOT_COUNT, absurd_distances, warn_of_far
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.linalg import dominant_rows_message
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 from powersketch.validation import checked_rows, sound_array
 
 BLOCK_BYTES = 128 << 20
@@ -43,6 +44,7 @@ _ROUNDING = 1e-5
 _MOST_COMPARED = 256
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
     """Rows, targets, and weights that are above 0 or None; the numbers that the user knows."""
@@ -113,6 +115,7 @@ def joined_rows(parts: Sequence[TrainingRows]) -> TrainingRows:
     return TrainingRows(X, np.concatenate([part.targets for part in parts]), weights)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Reservoir:
     """A sample of all rows of blocks that come one after the other, each as likely as any other.

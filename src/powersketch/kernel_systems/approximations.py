@@ -15,7 +15,12 @@ from sklearn.base import clone
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, slices
 from powersketch.exceptions import warn_user
-from powersketch.execution import interruptible, thread_count
+from powersketch.execution import (
+    interruptible,
+    ordered_map,
+    thread_count,
+    thread_count_of_blocks,
+)
 from powersketch.feature_maps import FeatureMap, capped, central_row, map_for
 from powersketch.kernels import Gaussian, Kernel
 from powersketch.linalg import (
@@ -49,11 +54,14 @@ _NOTICEABLE = 0.1
 LANDMARKS = (*ROW_LANDMARKS, "range-finder")
 """What the columns can be: those of landmarks, drawn in several ways, or mixtures of all."""
 
-# Beyond it, the preconditioner costs more than the steps that it saves.
+# Beyond it, the preconditioner costs more than the steps that it saves; but those of very many
+# rows cost so much that more columns pay.
 _LARGEST_RANK = 2000
+_MANY_ROWS, _ROWS_PER_RANK_OF_MANY, _LARGEST_RANK_OF_MANY = 30_000, 10, 8192
 _SMALLEST_RANK = 100
 _ROWS_PER_RANK = 12
 _BLOCK_BYTES = 32 << 20
+_ROWS_OF_BLOCK = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +269,9 @@ def _triangular_factor(
 
 
 def default_rank(rows: int) -> int:
-    """Return a twelfth of the rows, from 100 to 2000."""
+    """Return a twelfth of the rows, from 100 to 2000; of very many a tenth, up to 8192."""
+    if rows >= _MANY_ROWS:
+        return min(rows // _ROWS_PER_RANK_OF_MANY, _LARGEST_RANK_OF_MANY)
     return min(max(rows // _ROWS_PER_RANK, _SMALLEST_RANK), _LARGEST_RANK, rows)
 
 
@@ -293,12 +303,39 @@ def nystroem(
             landmarks=landmarks,
             threads=thread_count(n_jobs),
         )
+        if X.shape[0] >= _MANY_ROWS:
+            rounded = _whitened_in_float32(X, kernel, chosen, thread_count_of_blocks(n_jobs))
+            inverse = LowRankInverse.with_tail(rounded, alpha, dtype=np.float32)
+            return Approximation(inverse, rank, inverse.nugget, _described(landmarks, inverse))
         columns = _columns(X, kernel, chosen, n_jobs, matrix)
         core = columns[chosen]
     factor = _whitened(columns, core)
     inverse = LowRankInverse.with_tail(factor, alpha)
-    text = f"Nyström, {landmarks}: {inverse.describe()}"
-    return Approximation(inverse, rank, inverse.nugget, text)
+    return Approximation(inverse, rank, inverse.nugget, _described(landmarks, inverse))
+
+
+def _described(landmarks: str, inverse: LowRankInverse) -> str:
+    return f"Nyström, {landmarks}: {inverse.describe()}"
+
+
+def _whitened_in_float32(
+    X: Rows, kernel: Kernel, chosen: NDArray[np.int64], threads: int
+) -> NDArray[np.float32]:
+    """Return B with B Bᵀ about C W⁻¹ Cᵀ, computed in float64 block by block and rounded."""
+    points = X[chosen]
+    square = kernel(points, dtype=np.float64, n_jobs=threads)
+    lower, _ = jittered_cholesky(square, len(chosen) * float(np.finfo(np.float64).eps))
+    solver, values = TriangularRows.of(lower), kernel.columns(points)
+    whitened = np.empty((X.shape[0], len(chosen)), np.float32)
+
+    def write(part: slice) -> None:
+        block = values(X[part], np.dtype(np.float64))
+        solver.solve(block)
+        whitened[part] = block
+
+    for _ in ordered_map(write, slices(X.shape[0], _ROWS_OF_BLOCK), threads):
+        pass
+    return whitened
 
 
 def _possible_rank(rank: int, rows: int) -> int:

@@ -24,6 +24,7 @@ from powersketch.kernels.series.layers import (
 )
 from powersketch.kernels.tiles import Preparation
 from powersketch.parameters import checked_integer, checked_positive
+from powersketch.storable import storable
 
 # With φ = π − arccos α, π κ₁ = sin φ − φ cos φ and π κ₂ = φ (2 + cos 2φ) − 3/2 sin 2φ, whose terms
 # cancel where φ is small: there φ³ and φ⁵ times a power series of φ² take over. Up to φ = 1 what is
@@ -63,6 +64,7 @@ class CosineKernel(Kernel):
         return np.clip(quotients, -1.0, 1.0), *norms
 
 
+@storable
 @dataclass(frozen=True)
 class ArcCosine(CosineKernel):
     r"""The arc-cosine kernel of order n, that of a wide network with activation max(0, t)^n.

@@ -18,11 +18,13 @@ from powersketch.kernels.series.closed_forms import RescaledSeries
 from powersketch.kernels.series.contour import slopes_of, values_of
 from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma
+from powersketch.storable import storable
 
 # Rows of norm one are so up to a few roundings, which must not put them outside the disk.
 _TOLERANCE_IN_ROUNDINGS = 64
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class DotProduct(Kernel):
     r"""The kernel :math:`k(x, y) = \kappa(\gamma \langle x, y \rangle)` of a power series.

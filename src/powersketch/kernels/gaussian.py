@@ -10,11 +10,17 @@ import numpy as np
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
 from powersketch.exceptions import InputError
 from powersketch.kernels.kernel import Kernel
-from powersketch.kernels.rows import MatrixLike, inner_products, squared_distances_of_pairs
+from powersketch.kernels.rows import (
+    MatrixLike,
+    in_float32,
+    inner_products,
+    squared_distances_of_pairs,
+)
 from powersketch.kernels.series import PowerSeries, exponential_series
 from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma
 from powersketch.routines import gaussian_values, squared_norms
+from powersketch.storable import storable
 from powersketch.validation import checked_matrix
 
 # Where gamma · ‖x‖² is above this, rounding errors of inner products can be seen in the kernel.
@@ -24,6 +30,7 @@ _ZERO = 750.0  # exp(−750) is zero in float64
 _MEDIAN_ROWS = 64
 
 
+@storable
 @dataclass(frozen=True)
 class Gaussian(Kernel):
     r"""The kernel :math:`k(x, y) = \exp(-\gamma \|x - y\|^2)`.
@@ -93,6 +100,9 @@ class Gaussian(Kernel):
             return differences, squared_norms(differences)
 
         return shifted
+
+    def _rounded_preparation(self, X: Rows, Y: Rows) -> Preparation:
+        return in_float32(self._preparation(X, Y))
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         products = inner_products(left[0], right[0])

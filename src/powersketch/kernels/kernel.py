@@ -63,6 +63,7 @@ class Kernel(TiledKernel):
         Y: MatrixLike | None = None,
         *,
         dtype: DTypeLike | None = None,
+        precision: DTypeLike = np.float64,
         n_jobs: int | None = None,
     ) -> Real:
         """Return the matrix of all ``k(x_i, y_j)``.
@@ -76,7 +77,9 @@ class Kernel(TiledKernel):
             that of :meth:`diagonal`.
         dtype : {float32, float64}, default=None
             Of the result; None takes float32 where X and Y are both float32, otherwise float64.
-            The matrix is computed in float64 always.
+        precision : {float64, float32}, default=float64
+            Of inner products. In float32 they take half the time and have its rounding errors, and
+            a copy of the rows is held; kernels of cosines, and sparse rows, stay with float64.
         n_jobs : int, default=None
             Number of threads: None is 1, -1 all processors. Bits do not depend on it as long as
             BLAS rounds the same with one thread and with several.
@@ -96,7 +99,8 @@ class Kernel(TiledKernel):
         kind = np.result_type(X.dtype, other.dtype) if dtype is None else checked_dtype(dtype)
         threads = thread_count(n_jobs)
         values = np.empty((X.shape[0], other.shape[0]), kind)
-        for rows, columns, tile in self._tiles(X, other, kind, threads):
+        products = checked_dtype(precision)
+        for rows, columns, tile in self._tiles(X, other, kind, threads, precision=products):
             if other is X and rows == columns:
                 # A product may round the two triangles differently.
                 np.copyto(tile, tile.T, where=np.triu(np.ones(tile.shape, dtype=bool), 1))
@@ -140,6 +144,7 @@ class Kernel(TiledKernel):
         V: ArrayLike,
         Y: MatrixLike | None = None,
         *,
+        precision: DTypeLike = np.float64,
         block_rows: int | None = None,
         n_jobs: int | None = None,
     ) -> Real:
@@ -155,6 +160,9 @@ class Kernel(TiledKernel):
             Finite real numbers.
         Y : {array-like, sparse matrix or array} of shape (m, d), default=None
             None means X; then every entry of the symmetric matrix is computed once only.
+        precision : {float64, float32}, default=float64
+            Of inner products. In float32 they take half the time and have its rounding errors, and
+            a copy of the rows is held; kernels of cosines, and sparse rows, stay with float64.
         block_rows : int, default=None
             Number of rows of the matrix computed at a time, at least 1. None takes a few MiB.
             Small numbers save memory and cost time; results differ by rounding errors only.
@@ -177,16 +185,19 @@ class Kernel(TiledKernel):
         V = checked_vectors(V, other.shape[0])
         if block_rows is not None:
             block_rows = checked_integer("block_rows", block_rows, 1)
-        threads = thread_count(n_jobs)
+        threads, kind = thread_count(n_jobs), np.result_type(X.dtype, other.dtype, V.dtype)
         sums = np.zeros((X.shape[0], *V.shape[1:]))
-        tiles = self._tiles(X, other, sums.dtype, threads, block_rows)
+        products = checked_dtype(precision)
+        # Tiles as precise as their inner products are half as large, and quicker to multiply by.
+        V = V.astype(products, copy=False)
+        tiles = self._tiles(X, other, products, threads, block_rows, products)
         # Without closing, an interrupt's traceback would keep its threads alive.
         with np.errstate(over="ignore", invalid="ignore"), closing(tiles):
             for rows, columns, tile in tiles:
-                sums[rows] += tile @ V[columns].astype(np.float64, copy=False)
+                sums[rows] += tile @ V[columns]
                 if other is X and rows.start >= columns.stop:
-                    sums[columns] += tile.T @ V[rows].astype(np.float64, copy=False)
-            return rounded_sums(sums, np.result_type(X.dtype, other.dtype, V.dtype))
+                    sums[columns] += tile.T @ V[rows]
+            return rounded_sums(sums, kind)
 
     def gradients(
         self,
@@ -245,13 +256,18 @@ class Kernel(TiledKernel):
                 gradients[rows] = rounded_sums(block, kind, "a gradient", "X or V")
         return gradients.reshape(X.shape[0], *V.shape[1:], X.shape[1])
 
-    def columns(self, Y: MatrixLike) -> Callable[[Rows, np.dtype[Any]], Real]:
+    def columns(
+        self, Y: MatrixLike, *, precision: DTypeLike = np.float64
+    ) -> Callable[[Rows, np.dtype[Any]], Real]:
         """Return a function from rows X to ``k(X, Y)``, for many blocks X and one Y.
 
         Parameters
         ----------
         Y : {array-like, sparse matrix or array} of shape (m, d)
-            Finite real numbers. They are prepared once, and a copy in float64 is held.
+            Finite real numbers. They are prepared once, and a copy in the precision is held.
+        precision : {float64, float32}, default=float64
+            Of inner products. In float32 they take half the time and have its rounding errors, and
+            a copy of the rows is held; kernels of cosines, and sparse rows, stay with float64.
 
         Returns
         -------
@@ -268,14 +284,15 @@ class Kernel(TiledKernel):
         """
         self._check_resolved()
         Y = checked_matrix("Y", Y)
-        prepare = self._preparation(Y, Y)
+        products = checked_dtype(precision)
+        prepare = self._preparation_for(Y, Y, products)
         with np.errstate(over="ignore", invalid="ignore"):
             right = prepare(Y, slice(None))
 
         def values(X: Rows, dtype: np.dtype[Any]) -> Real:
             X = sound_array("X", X)
             if is_sparse(X) != is_sparse(Y):
-                return self(X, Y, dtype=dtype)
+                return self(X, Y, dtype=dtype, precision=products)
             with np.errstate(over="ignore", invalid="ignore"):
                 return self._tile(prepare(X, slice(None)), right, dtype)
 

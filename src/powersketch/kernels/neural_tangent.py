@@ -30,8 +30,10 @@ from powersketch.parameters import (
     checked_positive,
     checked_truth,
 )
+from powersketch.storable import storable
 
 
+@storable
 @dataclass(frozen=True)
 class NeuralTangent(CosineKernel):
     r"""The neural tangent kernel of infinitely wide layers of rectified linear units.

@@ -15,6 +15,7 @@ from powersketch.kernels.kernel import Kernel
 from powersketch.kernels.rows import (
     MatrixLike,
     float64_block,
+    in_float32,
     inner_products,
     or_float64,
     tile_edge,
@@ -24,10 +25,12 @@ from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.kernels.series.power_series import wide_decimals
 from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma, checked_integer, checked_non_negative
+from powersketch.storable import storable
 
 _HIGHEST_DEGREE = 2**30
 
 
+@storable
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     r"""The kernel :math:`k(x, y) = (\gamma \langle x, y \rangle + c_0)^p`.
@@ -112,6 +115,9 @@ class Polynomial(Kernel):
                 f"{np.finfo(np.float64).max:.3g}: choose a smaller degree, gamma or coef0."
             )
 
+    def _rounded_preparation(self, X: Rows, Y: Rows) -> Preparation:
+        return in_float32(self._preparation(X, Y))
+
     def _values(self, products: Float64, left: Float64, right: Float64) -> Float64:
         return _integer_power(self._affine(products), self.degree)
 
@@ -144,6 +150,7 @@ class Polynomial(Kernel):
         )
 
 
+@storable
 @dataclass(frozen=True)
 class Linear(Polynomial):
     r"""The kernel :math:`k(x, y) = \langle x, y \rangle`, the polynomial one of degree 1.
@@ -161,6 +168,7 @@ class Linear(Polynomial):
     coef0: float = field(default=0.0, init=False, repr=False)
 
 
+@storable
 @dataclass(frozen=True)
 class WithLinear(Kernel):
     r"""The sum :math:`k(x, y) + w \langle x, y \rangle` of a kernel and a linear one.
@@ -211,13 +219,10 @@ class WithLinear(Kernel):
         )
 
     def _preparation(self, X: Rows, Y: Rows) -> Preparation:
-        prepare = self.kernel._preparation(X, Y)
+        return _both(self.kernel._preparation(X, Y), with_squared_norms)
 
-        def both(X: Rows, rows: slice) -> Prepared:
-            inner, plain = prepare(X, rows), with_squared_norms(X, rows)
-            return _Both(inner[0], plain[0]), _Both(inner[1], plain[1])
-
-        return both
+    def _rounded_preparation(self, X: Rows, Y: Rows) -> Preparation:
+        return _both(self.kernel._rounded_preparation(X, Y), in_float32(with_squared_norms))
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
         values = self.kernel._tile(_inner(left), _inner(right), np.dtype(np.float64))
@@ -270,6 +275,16 @@ class _Both(NamedTuple):
 
     inner: Any
     plain: Any
+
+
+def _both(prepare: Preparation, prepare_plain: Preparation) -> Preparation:
+    """Return the two preparations as one."""
+
+    def both(X: Rows, rows: slice) -> Prepared:
+        inner, plain = prepare(X, rows), prepare_plain(X, rows)
+        return _Both(inner[0], plain[0]), _Both(inner[1], plain[1])
+
+    return both
 
 
 def _inner(prepared: Prepared) -> Prepared:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,9 @@ MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 # A power of two would make columns of tiles, which are written transposed, share cache lines.
 _EDGE = 500
 _EDGE_OF_LONG_ROWS = 32
+EDGE_IN_FLOAT32 = 1000
+"""Of tiles of inner products in float32, whose rows are all prepared before."""
+
 _BYTES_OF_ROWS = 32 << 20
 # Well above the rounding errors of inner products of rows of norm one, however long they are.
 _NEAR_ONE = 1e-12
@@ -87,11 +90,26 @@ def with_squared_norms(X: Rows, rows: slice) -> tuple[Rows, Float64]:
     return block, squared_norms(block)
 
 
+def in_float32(
+    prepare: Callable[[Rows, slice], tuple[Rows, Float64]],
+) -> Callable[[Rows, slice], tuple[Rows, Float64]]:
+    """Return a preparation that rounds dense rows, with the squared norms of the rounded ones."""
+
+    def rounded(X: Rows, rows: slice) -> tuple[Rows, Float64]:
+        block, sizes = prepare(X, rows)
+        if is_sparse(block):
+            return block, sizes
+        single = block.astype(np.float32)
+        return single, squared_norms(single)
+
+    return rounded
+
+
 def inner_products(left: Rows, right: Rows) -> Float64:
     """Return the dense matrix of the inner products of all rows of two blocks."""
     products = left @ right.T
-    dense: Float64 = products.toarray() if is_sparse(products) else products
-    return dense
+    dense: Real = products.toarray() if is_sparse(products) else products
+    return dense.astype(np.float64, copy=False)
 
 
 def cosines(left: Rows, right: Rows) -> Float64:

@@ -13,6 +13,7 @@ from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import ordered_map
 from powersketch.kernels.kernel_parameters import KernelParameters
 from powersketch.kernels.rows import (
+    EDGE_IN_FLOAT32,
     gradient_edge,
     inner_products,
     or_float64,
@@ -29,6 +30,17 @@ Preparation: TypeAlias = Callable[[Rows, slice], Prepared]
 
 # Functions of many steps run on parts of a tile that stay in cache between the steps.
 _ENTRIES_IN_CACHE = 2**14
+
+
+def _prepared_once(prepare: Preparation, every: dict[int, Rows], edge: int) -> Preparation:
+    """Return a preparation that has prepared all blocks of so many rows already."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        blocks = {
+            (name, rows.start): prepare(X, rows)
+            for name, X in every.items()
+            for rows in slices(X.shape[0], edge)
+        }
+    return lambda X, rows: blocks[id(X), rows.start]
 
 
 class TiledKernel(KernelParameters, ABC):
@@ -67,6 +79,17 @@ class TiledKernel(KernelParameters, ABC):
         """Return how rows of X and of Y are prepared; the same for both."""
         return with_squared_norms
 
+    def _rounded_preparation(self, X: Rows, Y: Rows) -> Preparation:
+        """Return how rows are prepared for inner products in float32, where these are enough.
+
+        Kernels with singularities lose half of the digits there, and stay with float64.
+        """
+        return self._preparation(X, Y)
+
+    def _preparation_for(self, X: Rows, Y: Rows, precision: np.dtype[Any] | None) -> Preparation:
+        rounds = precision == np.float32
+        return self._rounded_preparation(X, Y) if rounds else self._preparation(X, Y)
+
     def _products(self, left: Rows, right: Rows) -> Float64:
         """Return the inner products of all prepared rows."""
         return inner_products(left, right)
@@ -88,12 +111,22 @@ class TiledKernel(KernelParameters, ABC):
         )
 
     def _tiles(
-        self, X: Rows, Y: Rows, dtype: np.dtype[Any], threads: int, block_rows: int | None = None
+        self,
+        X: Rows,
+        Y: Rows,
+        dtype: np.dtype[Any],
+        threads: int,
+        block_rows: int | None = None,
+        precision: np.dtype[Any] | None = None,
     ) -> Generator[tuple[slice, slice, Real], None, None]:
         """Yield rows, columns and entries of tiles; if Y is X, only on and below the diagonal."""
         self._check_resolved()
-        prepare = self._preparation(X, Y)
+        prepare = self._preparation_for(X, Y, precision)
         edge, width = block_rows or tile_edge(X), tile_edge(Y)
+        if precision == np.float32 and block_rows is None and not is_sparse(X):
+            # To prepare rows for every tile anew would take as long as their products in float32.
+            edge = width = EDGE_IN_FLOAT32
+            prepare = _prepared_once(prepare, {id(rows): rows for rows in (X, Y)}, edge)
 
         def places() -> Iterator[tuple[slice, slice, Prepared]]:
             for columns in slices(Y.shape[0], width):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, Self
@@ -15,7 +17,8 @@ from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.execution import interruptible
+from powersketch.execution import Progress, blas_thread_count, interruptible, ordered_map
+from powersketch.storable import storable
 
 _ROUTINES = {np.dtype(np.float64): "dpotrf", np.dtype(np.float32): "spotrf"}
 _INTEGER = ctypes.POINTER(ctypes.c_int)
@@ -23,11 +26,12 @@ _INTEGER = ctypes.POINTER(ctypes.c_int)
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, _INTEGER, ctypes.c_void_p, _INTEGER, _INTEGER)
 
 # Wide enough for products to run at full speed, narrow enough to invert without losing digits.
-_WIDTH = 256
+_WIDTH = 512
 # With this much of the mean diagonal added, the factor would no longer resemble the matrix.
 _LARGEST_JITTER = 0.1
 _LARGEST_JITTER_OF_LANDMARKS = 1e-2
-_WIDTH = 512
+# One call of LAPACK factors this many rows; of more, blocks of rows.
+_MOST_ROWS_AT_ONCE, _BLOCK = 6144, 512
 # Of one call of SciPy's triangular solver. It takes about a tenth of a second.
 _MULTIPLICATIONS = 2**31
 # Of the pivots. Beyond it, rounding errors of float32 are as large as the smallest eigenvalues.
@@ -38,23 +42,68 @@ _DOMINANT = 1e10
 _NAMED = 3
 
 
-def cholesky_in_place(matrix: Real) -> bool:
+def cholesky_in_place(matrix: Real, progress: Progress | None = None) -> bool:
     """Write the factor L, with L Lᵀ = matrix, to the lower triangle; the upper one stays as it is.
 
-    SciPy's own wrapper keeps Python's global lock to the end, which blocks even Ctrl-C, and NumPy's
-    copies the matrix twice. So LAPACK's routine is called here, at the address that SciPy publishes
-    for Cython.
+    Large matrices are factored block by block on all threads of BLAS, so that Ctrl-C works at any
+    time and progress can be seen.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
         float64 or float32, writeable, row by row in memory. After an interrupt, a thread writes to
-        it for a while.
+        it for a moment.
+    progress : Progress, default=None
+        Is told how many rows are done.
 
     Returns
     -------
     bool
         Whether the matrix is positive definite; if not, the lower triangle is spoilt.
+    """
+    size = matrix.shape[0]
+    if size <= _MOST_ROWS_AT_ONCE:
+        return _factor_at_once(matrix)
+    threads = blas_thread_count()
+    for part in slices(size, _BLOCK):
+        block = np.ascontiguousarray(_updated(matrix, part, part))
+        if not _factor_at_once(block):
+            return False
+        _copy_lower(block, matrix[part, part])
+        inverse = linalg.solve_triangular(block.T, np.eye(len(block), dtype=block.dtype))
+        below = (
+            slice(part.stop + s.start, part.stop + s.stop) for s in slices(size - part.stop, _BLOCK)
+        )
+        write = partial(_write_panel, matrix, part, inverse)
+        with closing(ordered_map(write, below, threads)) as written:
+            deque(written, maxlen=0)
+        if progress is not None:
+            progress.update(part.stop)
+    return True
+
+
+def _updated(matrix: Real, rows: slice, columns: slice) -> Real:
+    """Return a block without what the columns of the factor before it explain."""
+    known = slice(0, columns.start)
+    block: Real = matrix[rows, columns] - matrix[rows, known] @ matrix[columns, known].T
+    return block
+
+
+def _write_panel(matrix: Real, columns: slice, inverse: Real, rows: slice) -> None:
+    matrix[rows, columns] = _updated(matrix, rows, columns) @ inverse
+
+
+def _copy_lower(block: Real, to: Real) -> None:
+    for row in range(len(block)):
+        to[row, : row + 1] = block[row, : row + 1]
+
+
+def _factor_at_once(matrix: Real) -> bool:
+    """Factor a matrix by one call.
+
+    SciPy's own wrapper keeps Python's global lock to the end, which blocks even Ctrl-C, and NumPy's
+    copies the matrix twice. So LAPACK's routine is called here, at the address that SciPy publishes
+    for Cython.
     """
     routine = _lapack_routine(_ROUTINES[matrix.dtype])
     size, status = ctypes.c_int(matrix.shape[0]), ctypes.c_int(0)
@@ -158,7 +207,8 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     Parameters
     ----------
     matrix : ndarray of shape (m, m)
-        Symmetric and, up to rounding errors, positive semi-definite.
+        Symmetric and, up to rounding errors, positive semi-definite. It is overwritten by the
+        factor if it is writeable and row by row in memory.
     jitter : float
         Relative to the mean of the diagonal, or to each of its entries where a few are so large
         that the jitter would drown the others. Where it does not suffice, it grows by factors of
@@ -171,13 +221,13 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     jitter : float
         The one in use.
     """
-    diagonal = matrix.diagonal()
+    diagonal = matrix.diagonal().astype(np.float64)
     # If the mean is zero the whole matrix is, and any positive number will do.
     unit = float(diagonal.mean()) or 1.0
     while True:
-        factor = np.array(matrix, dtype=np.float64, order="C")
-        np.fill_diagonal(factor, diagonal + jitter * _jitter_units(diagonal, unit, jitter))
-        if cholesky_in_place(factor):
+        shifted = diagonal + jitter * _jitter_units(diagonal, unit, jitter)
+        factor = lower_factor(matrix, shifted)
+        if factor is not None:
             for row in range(diagonal.size):
                 factor[row, row + 1 :] = 0.0
             return factor, jitter
@@ -259,6 +309,7 @@ def _dominant_rows(diagonal: Real) -> tuple[NDArray[np.intp], float]:
     return rows[np.argsort(-diagonal[rows], kind="stable")], median
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TriangularRows:
     """A lower triangular L, ready to solve z Lᵀ = c for many rows c at a time.

@@ -12,7 +12,7 @@ from scipy import linalg
 from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
-from powersketch.arrays import Float64, Real
+from powersketch.arrays import Float64, Real, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
 from powersketch.linalg.cholesky import (
@@ -23,7 +23,11 @@ from powersketch.linalg.cholesky import (
     solved_in_panels,
     spread,
 )
-from powersketch.linalg.operators import SymmetricOperator
+from powersketch.linalg.operators import (
+    SymmetricOperator,
+    exact_product,
+    exact_transposed_product,
+)
 from powersketch.parameters import (
     checked_alpha,
     checked_non_negative,
@@ -39,6 +43,7 @@ _INVERSE_ITERATIONS = 8
 _LARGEST_SPREAD_OF_ROWS = 1e4
 # Up to this many vectors are multiplied one at a time.
 _FEW_VECTORS = 2
+_ROWS_OF_PRODUCT = 4096
 
 
 class CholeskyFactor(SymmetricOperator):
@@ -132,9 +137,12 @@ class LowRankInverse(SymmetricOperator):
     Parameters
     ----------
     Z : array-like of shape (n, m)
-        Kept in float64, and left as it is.
+        Kept, and left as it is.
     nugget : float
         The number ν, positive. Rounding errors are about ‖Z‖² / ν times machine epsilon.
+    dtype : {float64, float32}, default=float64
+        In which Z is kept. Products with it are computed in float64 all the same, and take longer
+        if it is float32; only those of ZᵀZ are not.
 
     Examples
     --------
@@ -144,13 +152,15 @@ class LowRankInverse(SymmetricOperator):
     array([ 2., -1.])
     """
 
-    def __init__(self, Z: ArrayLike, nugget: float) -> None:
+    def __init__(self, Z: ArrayLike, nugget: float, *, dtype: Any = np.float64) -> None:
         nugget = checked_positive("nugget", nugget)
-        Z = checked_factor("Z", Z)
-        self._prepare(Z, interruptible(lambda: Z.T @ Z), nugget)
+        Z = checked_factor("Z", Z, dtype)
+        self._prepare(Z, _gram(Z), nugget)
 
     @classmethod
-    def with_tail(cls, Z: ArrayLike, alpha: float, *, tail: float = 0.0) -> Self:
+    def with_tail(
+        cls, Z: ArrayLike, alpha: float, *, tail: float = 0.0, dtype: Any = np.float64
+    ) -> Self:
         """Return the inverse whose nugget stands for alpha and for what Z leaves out.
 
         Parameters
@@ -162,6 +172,8 @@ class LowRankInverse(SymmetricOperator):
         tail : float, default=0.0
             What is known to be left out, not negative. The smallest eigenvalue of ZᵀZ is taken
             if it is larger: with that, the inverse is the one of [FTU23] up to a factor of 2.
+        dtype : {float64, float32}, default=float64
+            As above.
 
         Returns
         -------
@@ -170,8 +182,8 @@ class LowRankInverse(SymmetricOperator):
         """
         alpha = checked_alpha(alpha)
         tail = checked_non_negative("tail", tail, reason="as it is added to the diagonal")
-        Z = checked_factor("Z", Z)
-        gram = interruptible(lambda: Z.T @ Z)
+        Z = checked_factor("Z", Z, dtype)
+        gram = _gram(Z)
         nugget = alpha + max(tail, _smallest_eigenvalue(gram))
         inverse = cls.__new__(cls)
         inverse._prepare(Z, gram, nugget)
@@ -186,10 +198,21 @@ class LowRankInverse(SymmetricOperator):
         inner = self._inner.matmat(_factor_product(self._Z, V, transposed=True))
         return (V - _factor_product(self._Z, inner, transposed=False)) / self.nugget
 
-    def _prepare(self, Z: Float64, gram: Float64, nugget: float) -> None:
+    def _prepare(self, Z: Real, gram: Float64, nugget: float) -> None:
         super().__init__(Z.shape[0])
         self.nugget, self._Z = nugget, Z
         self._inner = CholeskyFactor(gram, alpha=nugget)
+
+
+def _gram(Z: Real) -> Float64:
+    """Return ZᵀZ in float64; of float32, blocks of rows are multiplied in that."""
+    if Z.dtype == np.float64:
+        return interruptible(lambda: Z.T @ Z)
+    total = np.zeros((Z.shape[1], Z.shape[1]))
+    for rows in slices(Z.shape[0], _ROWS_OF_PRODUCT):
+        block = np.ascontiguousarray(Z[rows])
+        total += interruptible(partial(np.matmul, block.T, block))
+    return total
 
 
 def _factor_product(Z: Real, V: Real, *, transposed: bool) -> Real:
@@ -198,6 +221,8 @@ def _factor_product(Z: Real, V: Real, *, transposed: bool) -> Real:
     NumPy's has threads of its own, and the threads of the two would wait for work at each other's
     expense.
     """
+    if Z.dtype == np.float32:
+        return exact_transposed_product(Z, V) if transposed else exact_product(Z, V)
     if V.shape[1] > _FEW_VECTORS or not Z.flags.c_contiguous:
         return Z.T @ V if transposed else Z @ V
     multiply = get_blas_funcs("gemv", (Z,))
@@ -346,9 +371,9 @@ class SquaredFactor(SymmetricOperator):
         return self._root.matmat(self._root.rmatmat(V))
 
 
-def checked_factor(name: str, factor: ArrayLike) -> Float64:
-    """Return a finite matrix in float64, or say what is wrong with it."""
-    array = np.asarray(sound_array(name, factor), dtype=np.float64)
+def checked_factor(name: str, factor: ArrayLike, dtype: Any = np.float64) -> Real:
+    """Return a finite matrix in float64, or another dtype, or say what is wrong with it."""
+    array = np.asarray(sound_array(name, factor), dtype=dtype)
     if array.ndim != 2 or not array.size:
         raise InputError(f"{name} has shape {array.shape}; allowed is (n, m), both at least 1.")
     if not np.isfinite(array).all():

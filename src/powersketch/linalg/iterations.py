@@ -5,7 +5,9 @@ Both take a preconditioner. The second is Algorithm 2 of the paper, with a step 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,8 @@ def conjugate_gradients(
     max_iterations: int | None = None,
     x0: ArrayLike | None = None,
     callback: Callback | None = None,
+    until: Callable[[Float64], bool] | None = None,
+    keep_interrupted: bool = False,
     verbose: int = 0,
 ) -> SolverResult:
     """Solve A x = b for a symmetric positive definite A by conjugate gradients [HS52].
@@ -86,6 +90,12 @@ def conjugate_gradients(
         Where to start; None is zero.
     callback : callable, default=None
         Called after every step with its number and the worst relative residual.
+    until : callable, default=None
+        Called after every step with the solutions so far, of the shape of b; where it returns
+        True, the solver ends there.
+    keep_interrupted : bool, default=False
+        Whether an interrupt (Ctrl-C) during the iterations ends them with the solution so far, and
+        not with an exception.
     %(verbose)s
 
     Returns
@@ -113,7 +123,8 @@ def conjugate_gradients(
     if max_iterations is not None:
         limit = checked_integer("max_iterations", max_iterations, 1)
     cycle = _Conjugation(_as_preconditioner(preconditioner, size))
-    log = IterationLog("conjugate gradients", limit, callback, verbose)
+    log = IterationLog("conjugate gradients", limit, callback, verbose, until)
+    log.keeps_interrupted = keep_interrupted
     failure = (
         "the matrix or the preconditioner is singular or indefinite to working precision: use "
         f"{larger_alpha(system.operator)} or another preconditioner"
@@ -132,20 +143,25 @@ class _Conjugation:
     ) -> tuple[Float64, Mask]:
         solutions, broken = np.zeros_like(right), np.zeros(right.shape[1], bool)
         block = _Block(right, self.invert)
-        while log.remaining:
-            # Where it is not, the preconditioner is not positive definite.
-            broken |= block.leave(~_is_positive(block.energies), solutions)
-            if not block.numbers.size:
-                break
-            images = product.multiply(block.directions)
-            curvatures = column_products(block.directions, images)
-            if not _is_positive(curvatures).all():
-                broken |= block.leave(~_is_positive(curvatures), solutions)
-                continue
-            norms = block.step(images, curvatures)
-            log.record(block.numbers, norms)
-            block.leave((norms <= goal) | block.lost(norms, product.rounding), solutions)
-            block.turn(self.invert)
+        try:
+            while log.remaining:
+                # Where it is not, the preconditioner is not positive definite.
+                broken |= block.leave(~_is_positive(block.energies), solutions)
+                if not block.numbers.size:
+                    break
+                images = product.multiply(block.directions)
+                curvatures = column_products(block.directions, images)
+                if not _is_positive(curvatures).all():
+                    broken |= block.leave(~_is_positive(curvatures), solutions)
+                    continue
+                norms = block.step(images, curvatures)
+                log.record(block.numbers, norms, partial(block.current, solutions))
+                block.leave((norms <= goal) | block.lost(norms, product.rounding), solutions)
+                block.turn(self.invert)
+        except KeyboardInterrupt:
+            if not log.keeps_interrupted:
+                raise
+            log.interrupted = True
         block.leave(np.ones(block.numbers.size, bool), solutions)
         return solutions, broken
 
@@ -193,6 +209,12 @@ class _Block:
         self.directions *= energies / self.energies
         self.directions += images
         self.energies = energies
+
+    def current(self, solutions: Float64) -> Float64:
+        """Return the solutions so far of all columns, of those that left as they were stored."""
+        current = solutions.copy()
+        current[:, self.numbers] = self.solutions
+        return current
 
     def leave(self, leaving: Mask, solutions: Float64) -> Mask:
         """Store the solutions of columns that are not iterated further; return all that left."""

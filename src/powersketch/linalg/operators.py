@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 
 from powersketch.arrays import Float64, Real, slices
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.execution import available_memory, thread_count
+from powersketch.execution import available_memory, thread_count, thread_count_of_blocks
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.parameters import checked_alpha, checked_integer
 from powersketch.validation import checked_rows, sound_array
@@ -29,6 +29,8 @@ _STORED = {
 _MULTIPLICATIONS = 2**27
 # Up to this many vectors are quicker one at a time: it is reading the matrix that takes the time.
 _FEW_VECTORS = 2
+# Fewer have their matrix computed before threads or float32 would pay.
+_MANY_ROWS = 8192
 # Entries that are converted to float64 for the moment of a product.
 _ENTRIES_CONVERTED = 2**21
 
@@ -121,11 +123,13 @@ class KernelOperator(_RegularisedOperator):
         Added to the diagonal; not negative.
     memory_budget : int, default=None
         Bytes that the matrix may take. With 8 n² it is stored in float64; with 4 n² and float32
-        rows in float32, whose rounding errors solvers repair with :meth:`exact_product`; with
-        less it is not stored. None is half of the memory that is available now.
+        rows in float32; with less it is not stored, and of float32 rows inner products are
+        computed in float32. Solvers repair the rounding errors of float32 with
+        :meth:`exact_product`. None is half of the memory that is available now, and of float32
+        rows four fifths of it for a matrix in float32.
     n_jobs : int, default=None
-        Threads that compute entries of the matrix, with scikit-learn's meaning. Products with a
-        stored matrix run on the threads of BLAS.
+        Threads that compute entries of the matrix, with scikit-learn's meaning; 1 stands for as
+        many as BLAS is set to use. Products with a stored matrix run on the threads of BLAS.
 
     Attributes
     ----------
@@ -166,14 +170,18 @@ class KernelOperator(_RegularisedOperator):
         X = checked_rows(X)
         self.kernel, self.X, self.n_jobs = as_kernel(kernel, X), X, n_jobs
         self.stored = _storage(X, memory_budget)
-        super().__init__(X.shape[0], alpha, np.float32 if self.stored == "float32" else np.float64)
+        rounds = self.stored != "float64" and X.dtype == np.float32 and _is_large(X)
+        self._precision = np.dtype(np.float32 if rounds else np.float64)
+        rounds |= self.stored == "float32"
+        super().__init__(X.shape[0], alpha, np.float32 if rounds else np.float64)
 
     @cached_property
     def matrix(self) -> NDArray[Any] | None:
         """What is stored: K without alpha, read-only."""
         if self.stored == "nothing":
             return None
-        matrix = self.kernel(self.X, dtype=np.dtype(self.stored), n_jobs=self.n_jobs)
+        dtype = np.dtype(self.stored)
+        matrix = self.kernel(self.X, dtype=dtype, precision=self._precision, n_jobs=self._threads)
         # Whoever factors it in place has to take a copy.
         matrix.flags.writeable = False
         return matrix
@@ -183,15 +191,25 @@ class KernelOperator(_RegularisedOperator):
         return f"exact kernel, {_STORED[self.stored]}"
 
     def _rounded(self, V: Float64) -> Float64:
-        if self.matrix is None:
+        if self.matrix is not None:
+            return _rounded_product(self.matrix, V, _symmetric_product)
+        if self._precision == np.float64:
             return self._exact(V)
-        return _rounded_product(self.matrix, V, _symmetric_product)
+        scaled, exponents = near_one(V)
+        return np.ldexp(self._recomputed(scaled, self._precision), exponents)
 
     def _exact(self, V: Float64) -> Float64:
         if self.stored == "float64":
             return self._rounded(V)
-        products = self.kernel.product(self.X, V, n_jobs=self.n_jobs)
-        return products.astype(np.float64, copy=False)
+        return self._recomputed(V, np.dtype(np.float64))
+
+    def _recomputed(self, V: Float64, precision: np.dtype[Any]) -> Float64:
+        options: dict[str, Any] = {"precision": precision, "n_jobs": self._threads}
+        return self.kernel.product(self.X, V, **options).astype(np.float64, copy=False)
+
+    @property
+    def _threads(self) -> int | None:
+        return thread_count_of_blocks(self.n_jobs) if _is_large(self.X) else self.n_jobs
 
 
 class FactorOperator(_RegularisedOperator):
@@ -355,8 +373,13 @@ def _float64_vectors(V: Any, length: int) -> Float64:
 
 def _storage(X: Any, memory_budget: int | None) -> str:
     """Return what of the kernel matrix of X fits the budget."""
-    budget = available_memory() // 2 if memory_budget is None else memory_budget
-    entries = X.shape[0] ** 2
-    if 8 * entries <= budget:
+    entries, available = X.shape[0] ** 2, available_memory() if memory_budget is None else 0
+    if 8 * entries <= (available // 2 if memory_budget is None else memory_budget):
         return "float64"
-    return "float32" if X.dtype == np.float32 and 4 * entries <= budget else "nothing"
+    single = available * 4 // 5 if memory_budget is None else memory_budget
+    return "float32" if X.dtype == np.float32 and 4 * entries <= single else "nothing"
+
+
+def _is_large(X: Any) -> bool:
+    """Return whether there are so many rows that a product takes more than a moment."""
+    return bool(X.shape[0] >= _MANY_ROWS)

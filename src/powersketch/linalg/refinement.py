@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from powersketch.arrays import Float64, Vector, divide_or_zero
 from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress
 from powersketch.linalg.operators import as_operator, near_one
+from powersketch.storable import storable
 from powersketch.validation import checked_columns
 
 # From (n, t) vectors to (n, t) vectors.
@@ -33,6 +35,7 @@ LARGEST_GROWTH = float(np.finfo(np.float64).eps) ** -0.5
 _PRECISION = float(np.finfo(np.float64).eps)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SolverResult:
     """The solution of a linear system A x = b and what is known of its error.
@@ -46,7 +49,8 @@ class SolverResult:
     iterations : int
         Steps of the solver, each for all right-hand sides that had not converged yet.
     residual : float
-        ‖b − A x‖ / ‖b‖, computed from x and not by recursion, of the worst column.
+        ‖b − A x‖ / ‖b‖ of the worst column, computed from x and not by recursion, unless the
+        iterations were ended from outside.
     residuals : ndarray of shape (t,)
         The same for every column.
     history : ndarray of shape (iterations + 1,)
@@ -58,6 +62,10 @@ class SolverResult:
         What A was, and what approximated its inverse.
     residual_interval : tuple of two floats or None
         Where `residual` is an estimate, the limits it lies between; None where it is exact.
+    interrupted : bool
+        Whether an interrupt (Ctrl-C) ended the iterations.
+    errors : ndarray of shape (s,) or None
+        What rows that were held out had as errors after every step, if any were.
     """
 
     x: Float64
@@ -70,6 +78,8 @@ class SolverResult:
     operator: str
     preconditioner: str
     residual_interval: tuple[float, float] | None = None
+    interrupted: bool = False
+    errors: Vector | None = None
 
     def __repr__(self) -> str:
         interval = ""
@@ -177,9 +187,16 @@ class IterationLog:
     """
 
     def __init__(
-        self, what: str, max_iterations: int, callback: Callback | None, verbose: int
+        self,
+        what: str,
+        max_iterations: int,
+        callback: Callback | None,
+        verbose: int,
+        until: Callable[[Float64], bool] | None = None,
     ) -> None:
-        self._limit, self._callback = max_iterations, callback
+        self._limit, self._callback, self._until = max_iterations, callback, until
+        self.ended = self.interrupted = self.keeps_interrupted = False
+        self.solution_with: BlockFunction = np.copy
         self._progress = (
             Progress(what, max_iterations, verbose, unit="iterations") if verbose else None
         )
@@ -195,21 +212,31 @@ class IterationLog:
     @property
     def remaining(self) -> int:
         """How many steps may follow."""
-        return self._limit - self.iterations
+        return 0 if self.ended or self.interrupted else self._limit - self.iterations
 
     def begin(self, relative: Vector) -> None:
         """Note the residuals at the start."""
         self.relative = relative.copy()
         self.history.append(float(relative.max()))
 
-    def record(self, numbers: NDArray[np.intp], relative: Vector) -> None:
-        """Note the residuals after a step of some columns, by their numbers in the cycle."""
+    def record(
+        self,
+        numbers: NDArray[np.intp],
+        relative: Vector,
+        solutions: Callable[[], Float64] | None = None,
+    ) -> None:
+        """Note the residuals after a step of some columns, by their numbers in the cycle.
+
+        `solutions` returns those of the cycle, for who wants to see them.
+        """
         self.relative[self.columns[numbers]] = relative
         self.history.append(float(self.relative.max()))
         if self._progress is not None:
             self._progress.update(self.iterations, f", residual {self.history[-1]:.1e}")
         if self._callback is not None:
             self._callback(self.iterations, self.history[-1])
+        if self._until is not None and solutions is not None:
+            self.ended = self._until(self.solution_with(solutions()))
 
     def correct(self, relative: Vector) -> None:
         """Replace the residuals of the cycle by the true ones."""
@@ -256,7 +283,12 @@ def refine(
     goal = tol
     while columns.size and log.remaining:
         before, log.columns = log.relative[columns], columns
+        log.solution_with = partial(_with_correction, system, x, columns)
         correction, broken = cycle(products[0], residuals[:, columns], goal, log)
+        if log.ended or log.interrupted:
+            # Nobody waits for another product: what the recursion says has to do.
+            x[:, columns] += correction
+            break
         candidates = x[:, columns] + correction
         fresh = system.right[:, columns] - system.exact_product(candidates)
         after = column_norms(fresh)
@@ -279,7 +311,11 @@ def refine(
         goal = tol / 2.0
     log.end()
     stop = None
-    if failed:
+    if log.interrupted:
+        stop = "interrupted", "the solution so far was kept"
+    elif log.ended:
+        stop = "ended", "as was asked for"
+    elif failed:
         stop = "stopped", failure
     elif stalled:
         stop = (
@@ -291,6 +327,15 @@ def refine(
             ),
         )
     return _result(system, system.unscaled(x), tol, log, describe(preconditioner), stop)
+
+
+def _with_correction(
+    system: LinearSystem, x: Float64, columns: NDArray[np.intp], correction: Float64
+) -> Float64:
+    """Return the solution with what a cycle has added so far to some columns."""
+    corrected = x.copy()
+    corrected[:, columns] += correction
+    return system.unscaled(corrected)
 
 
 def _result(
@@ -330,6 +375,7 @@ def _result(
         message=message,
         operator=describe(system.operator),
         preconditioner=preconditioner,
+        interrupted=log.interrupted,
     )
 
 

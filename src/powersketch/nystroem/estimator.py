@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.accuracy import Certificate, divided_positions, grown_size
 from powersketch.arrays import Real, Rows, Vector
 from powersketch.docstrings import documented
+from powersketch.ecosystem import DocumentationLinks, in_library_of
 from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.execution import Progress, blas_threads, thread_count_of_blocks
 from powersketch.feature_maps import absurd_rows, outlying, without_rows
@@ -29,6 +30,7 @@ from powersketch.parameters import (
     refuse_unused,
 )
 from powersketch.random_streams import RandomStreams, seed_from
+from powersketch.storable import storable
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array
 
 # A row whose k(x, x) is this many times the usual one drowns all others in rounding errors.
@@ -49,8 +51,11 @@ class _Landmarks(NamedTuple):
     features: NystroemFeatures
 
 
+@storable
 @documented
-class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LeverageNystroem(
+    DocumentationLinks, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Features Z with Z Zᵀ ≈ K from the kernel's values at landmarks among the rows.
 
     For landmarks L and the Cholesky factor k(L, L) = RᵀR the features are Z = k(X, L) R⁻¹, so that
@@ -209,7 +214,7 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.certificate_ = certificate
         return self
 
-    def transform(self, X: Any) -> Real:
+    def transform(self, X: Any) -> Any:
         """Return the features of every row.
 
         Parameters
@@ -220,13 +225,19 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         Z : ndarray of shape (n_samples, n_landmarks)
-            float32 for float32 rows, else float64.
+            float32 for float32 rows, else float64. For rows of another array library in main
+            memory, with ``sklearn.set_config(array_api_dispatch=True)``, an array of that library.
         """
         check_is_fitted(self)
-        X = self._checked_new_rows(X)
+        rows = self._checked_new_rows(X)
         threads = thread_count_of_blocks(self.n_jobs)
-        progress = Progress(type(self).__name__, X.shape[0], self.verbose)
-        Z = self._features.transform(X, threads, progress)
+        progress = Progress(type(self).__name__, rows.shape[0], self.verbose)
+        Z = self._features.transform(rows, threads, progress)
+        self._check_range(rows, Z)
+        return in_library_of(X, Z, self)
+
+    def _check_range(self, X: Rows, Z: Real) -> None:
+        """Warn of rows whose features lack much more of the diagonal than those of fit."""
         lost = _mean_loss(precise_diagonal(self.kernel_, X), Z)
         usual = self._usual_loss.share
         much = _TIMES_AS_MUCH * usual + _SOME
@@ -237,7 +248,6 @@ class LeverageNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 ": fit on rows like these, or use a map without landmarks.",
                 RangeWarning,
             )
-        return Z
 
     def kernel_columns(self) -> Callable[[Any], Real]:
         """Return the function from rows to the kernel's values at the landmarks.
@@ -362,6 +372,7 @@ def _mean_loss(diagonal: Vector, Z: Real) -> float:
     return float(np.mean(1.0 - shares))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class _UsualLoss:
     """What features lack of k(x, x), in the mean over rows like those given to fit.

@@ -15,6 +15,7 @@ from powersketch.execution import Progress, blas_threads, ordered_map
 from powersketch.feature_maps import outlying
 from powersketch.kernels import Kernel
 from powersketch.linalg import TriangularRows, jittered_cholesky
+from powersketch.storable import storable
 
 _DEFAULT_JITTERS = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 # Features are solved for in float32 if that changes their inner products by no more than this,
@@ -32,6 +33,7 @@ _FEWEST_ROWS, _MOST_ROWS = 480, 960
 _BLOCK_BYTES = 4 << 20
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class NystroemFeatures:
     """The map x ↦ k(x, L) R⁻¹, where RᵀR = k(L, L) + jitter · mean · I [WS01].
@@ -62,8 +64,8 @@ class NystroemFeatures:
         square = kernel(landmarks, dtype=np.float64, n_jobs=threads)
         start = _DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
         # Beside a landmark of absurd size, the errors of others would not be seen.
-        usual = np.delete(square, outlying(square.diagonal(), _ABSURD), axis=0)
-        probes = usual[:: -(-usual.shape[0] // _PROBES)].copy()
+        usual = np.delete(np.arange(len(square)), outlying(square.diagonal(), _ABSURD))
+        probes = square[usual[:: -(-usual.size // _PROBES)]]
         factor, used = jittered_cholesky(square, start)
         return cls(kernel, landmarks, TriangularRows.of(factor), used, probes)
 

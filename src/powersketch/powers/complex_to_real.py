@@ -23,6 +23,7 @@ from powersketch.powers.methods import (
 from powersketch.powers.scaled_numbers import Scaled
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import ComplexProjection, complex_projection
+from powersketch.storable import remembered, storable
 
 # Running products, a factor and what multiplies them are to stay in the cache of a core.
 _CACHE_BYTES = 1 << 20
@@ -36,6 +37,7 @@ _NOISE = 64  # roundings of rows whose largest coordinates are near one
 _Images: TypeAlias = list[tuple[Real, Real]]
 
 
+@storable
 @dataclass(frozen=True)
 class Block:
     """Product features first … first + features become the output columns of a degree."""
@@ -70,6 +72,7 @@ class Block:
         return columns
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ComplexToReal:
     """Sketches of some powers of rows by complex product features Φ = W₁u ∘ … ∘ W_l u [WOF23].
@@ -99,6 +102,7 @@ class ComplexToReal:
     _images: FormatCache[_Images | None] = field(default_factory=FormatCache, init=False)
 
     @classmethod
+    @remembered
     def draw(
         cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> ComplexToReal:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, scaled_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain
+from powersketch.storable import storable
 
 Prepared = TypeVar("Prepared")
 
@@ -21,6 +22,7 @@ _ORDINARY_EXPONENT = 60  # scales of such exponents leave the range of no dtype
 _LARGEST_EXPONENT = {np.dtype(np.float32): 120, np.dtype(np.float64): 1000}
 
 
+@storable
 @dataclass(frozen=True)
 class Slice:
     """Rows start … start + size of S, written at output column `offset`."""
@@ -39,6 +41,7 @@ Outputs: TypeAlias = Mapping[int, Slice]
 """The features of every degree."""
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class PowerOptions:
     """How a sketch of powers is drawn.

@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Vector
+from powersketch.exceptions import InputError
+from powersketch.execution import check_fits_memory
+from powersketch.parameters import checked_integer
 from powersketch.powers.scaled_numbers import Scaled
+from powersketch.storable import remembered, storable
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -37,6 +41,7 @@ def monomial_count(columns: int, degree: int) -> int:
     return math.comb(columns + degree - 1, degree)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Monomials:
     """Features with ⟨z(x), z(y)⟩ = ⟨x, y⟩^degree exactly, C(d + degree − 1, degree) of them.
@@ -52,8 +57,13 @@ class Monomials:
     factors: tuple[Vector, ...]
 
     @classmethod
+    @remembered
     def of(cls, columns: int, degree: int) -> Monomials:
         """List all monomials of `degree` ≥ 1."""
+        checked_integer("degree", degree, 1, _HIGHEST_DEGREE, remedy="sketch higher ones")
+        # Three numbers for every monomial of all levels.
+        needed = 24 * monomial_count(columns + 1, degree)
+        check_fits_memory(f"the monomials of degree {degree}", needed, "choose a lower degree")
         variables = [np.arange(columns)]
         parents = [np.zeros(columns, dtype=np.int64)]
         factors = [np.ones(columns)]
@@ -88,6 +98,7 @@ class Monomials:
         return features.astype(X.dtype, copy=False)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SampledMonomials:
     """Products of powers of coordinates.
@@ -102,6 +113,11 @@ class SampledMonomials:
     factors: NDArray[np.int32]
     weights: Scaled
     degree: int
+
+    def __post_init__(self) -> None:
+        # A loaded file may say anything, and high powers take time.
+        if not 1 <= self.exponents.min() <= self.exponents.max() <= self.degree:
+            raise InputError(f"monomials of degree {self.degree} have other exponents")
 
     @classmethod
     def of(cls, tuples: NDArray[np.int32], squared_weights: Scaled) -> SampledMonomials:

@@ -18,8 +18,9 @@ from powersketch.powers.methods import (
     Slice,
 )
 from powersketch.random_streams import RandomStreams
-from powersketch.routines import Chain, ChainSpec, PairSpec, ScatterSpec, SrhtSpec, make_chain
+from powersketch.routines import Chain, ChainSpec, ScatterSpec, SrhtSpec, make_chain
 from powersketch.sketches import BASE_SKETCHES, OSNAP, SRHT, BaseSketch, TensorSRHT, padded_length
+from powersketch.storable import remembered, storable
 
 
 def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
@@ -38,6 +39,7 @@ def algorithm_1(X: Real, degree: int, T: BaseSketch, S: TensorSRHT) -> Real:
     return z
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class PowerSketch(CompiledPowers):
     """Sketches of some powers of the rows of a matrix, sharing T, S and intermediate powers.
@@ -70,6 +72,7 @@ class PowerSketch(CompiledPowers):
     _compiled: FormatCache[Chain] = field(default_factory=FormatCache, init=False)
 
     @classmethod
+    @remembered
     def draw(
         cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> PowerSketch:
@@ -92,6 +95,7 @@ class PowerSketch(CompiledPowers):
         return cls(columns, base, leaf_length, pair, program, preserve_norms, direction)
 
     @classmethod
+    @remembered
     def linear(
         cls,
         base: BaseSketch,
@@ -103,8 +107,7 @@ class PowerSketch(CompiledPowers):
         """Return T alone, as a chain without products."""
         length = padded_length(base.size)
         # No product is taken: S only tells how long the register is.
-        ones, positions = np.ones(length, dtype=np.int8), np.arange(length, dtype=np.int32)
-        unused = TensorSRHT(length, length, PairSpec(ones, ones, positions, positions))
+        unused = TensorSRHT.untouched(length)
         program = all_powers({1: output}, length)
         return cls(base.columns, base, length, unused, program, preserve_norms, direction)
 
@@ -164,6 +167,7 @@ class _ChainAfter:
         return self.chain.apply(dense, *rest, **named)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class PowerProgram:
     """Products of powers, and the slices of them that become features.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64
+from powersketch.storable import storable
 
 Exponents: TypeAlias = NDArray[np.int64]
 
@@ -32,6 +33,7 @@ _PLAIN_FACTORS = 1000  # so many mantissas of at least a half can be multiplied 
 
 
 # Not frozen, as that would take longer than the arithmetic on a few rows.
+@storable
 @dataclass(eq=False, slots=True)
 class Scaled:
     """An array of numbers mantissa · 2^exponent, which are never changed.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse
+from powersketch.execution import check_fits_memory
 from powersketch.powers.methods import (
     CompiledPowers,
     FormatCache,
@@ -20,8 +21,10 @@ from powersketch.powers.methods import (
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import Chain, TensorSketchSpec, make_tensor_sketch, smooth_parts
+from powersketch.storable import remembered, storable
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TensorSketchPowers(CompiledPowers):
     """z_l = C₁u ∗ C₂u ∗ … ∗ C_l u for every degree l, each with its own CountSketches [PP13].
@@ -75,10 +78,13 @@ class TensorSketchPowers(CompiledPowers):
     _compiled: FormatCache[Chain] = field(default_factory=FormatCache, init=False)
 
     @classmethod
+    @remembered
     def draw(
         cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> TensorSketchPowers:
         """Sample the keys of all hashes; only norm preservation matters of the options."""
+        words = sum(degree * len(_parts(degree, cut.size)) for degree, cut in outputs.items())
+        check_fits_memory(f"{words} hashes", 8 * words, "choose a lower degree")
         # With hashes in common, the errors of two degrees would be correlated and add up.
         keys = {
             degree: streams.words(f"degree_{degree}", degree * len(_parts(degree, cut.size)))

@@ -33,6 +33,7 @@ from powersketch.powers.methods import (
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, TensorSRHT
+from powersketch.storable import remembered, storable
 
 # A tree has a leaf and a node for every degree.
 _HIGHEST_DEGREE = 2048
@@ -46,6 +47,7 @@ Span: TypeAlias = tuple[int, int]
 """Leaves first … stop − 1; the vector of a span is a sketch of the power of degree stop − first."""
 
 
+@storable
 @dataclass(frozen=True)
 class Step:
     """One vector: that of a leaf, or S applied to the vectors of both halves of the span.
@@ -143,6 +145,7 @@ def _name(span: Span, degree: int | None) -> str:
     return f"node/{height}/{span[0] >> height}" if height else f"leaf/{span[0]}"
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeSketch:
     """Sketches of some powers of the rows of a matrix, by one binary tree [AKK+20].
@@ -200,6 +203,7 @@ class TreeSketch:
     _shifts: FormatCache[Mapping[str, Real]] = field(default_factory=FormatCache, init=False)
 
     @classmethod
+    @remembered
     def draw(
         cls, streams: RandomStreams, columns: int, outputs: Outputs, options: PowerOptions
     ) -> TreeSketch:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersketch.arrays import Real, Vector
+from powersketch.storable import storable
 
 
 class RowStructure(NamedTuple):
@@ -49,6 +50,7 @@ class _Spec:
         return {name: value for name, value in self.__dict__.items() if name != "_casts"}
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SrhtSpec(_Spec):
     """scale · (H D x)[indices], x padded with zeros to `padded` (Definition 2.7 of [SWYZ21])."""
@@ -63,6 +65,7 @@ class SrhtSpec(_Spec):
         return self._cast("signs", dtype)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class PairSpec(_Spec):
     """(H D₁ a)[first] · (H D₂ b)[second] over √m (Definition 2.9 of [SWYZ21]).
@@ -86,6 +89,7 @@ class PairSpec(_Spec):
         return self._cast("signs_first", dtype), self._cast("signs_second", dtype)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ScatterSpec:
     """Signed sums of coordinates: copy b of coordinate j goes to bucket table[j, b] // 2.
@@ -136,6 +140,7 @@ def hashed_table(key: int, columns: int, size: int, sparsity: int) -> NDArray[np
     return table
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SorfSpec(_Spec):
     """scales · (F D₃ F D₂ F D₁ x)[indices], several blocks of F D₃ F D₂ F D₁ one below the other.

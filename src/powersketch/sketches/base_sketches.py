@@ -13,9 +13,8 @@ from powersketch.exceptions import InputError
 from powersketch.execution import check_fits_memory
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import PairSpec, ScatterSpec, SrhtSpec, hashed_table
+from powersketch.storable import remembered, storable
 
-# Bytes. For less, asking how much memory is left is not worth the time.
-_ALWAYS_AVAILABLE = 1 << 20
 _FEWER_COMPONENTS = "choose a smaller n_components or internal_components"
 
 
@@ -62,8 +61,7 @@ def check_sizes(kind: str, inputs: int, size: int, drawn: int = 0) -> None:
             f"{kind} would have {size} outputs; allowed are at most {LARGEST_LENGTH}: "
             f"{_FEWER_COMPONENTS}."
         )
-    if drawn > _ALWAYS_AVAILABLE:
-        check_fits_memory(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
+    check_fits_memory(f"{kind} from {inputs} coordinates to {size}", drawn, _FEWER_COMPONENTS)
 
 
 def check_columns(kind: str, given: int, columns: int) -> None:
@@ -75,6 +73,7 @@ def check_columns(kind: str, given: int, columns: int) -> None:
         )
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SRHT:
     """T = P H D / √size (Definition 2.7 of [SWYZ21]), x padded to a power of two."""
@@ -84,6 +83,7 @@ class SRHT:
     spec: SrhtSpec
 
     @classmethod
+    @remembered
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample signs and coordinates."""
         padded = padded_length(columns)
@@ -98,6 +98,7 @@ class SRHT:
         return routines.srht(X, self.spec, threads=threads)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TensorSRHT:
     """S = P (H D₁ × H D₂) / √size (Definition 2.9 of [SWYZ21]) on vectors of up to `length`.
@@ -111,6 +112,7 @@ class TensorSRHT:
     spec: PairSpec
 
     @classmethod
+    @remembered
     def draw(cls, streams: RandomStreams, length: int, size: int) -> Self:
         """Sample signs and pairs of coordinates."""
         padded = padded_length(length)
@@ -124,6 +126,14 @@ class TensorSRHT:
         )
         return cls(length, size, spec)
 
+    @classmethod
+    @remembered
+    def untouched(cls, length: int) -> Self:
+        """Return the pair sketch that takes the product of equal coordinates, without signs."""
+        check_sizes("a pair sketch", length, length, drawn=10 * length)
+        ones, positions = np.ones(length, dtype=np.int8), np.arange(length, dtype=np.int32)
+        return cls(length, length, PairSpec(ones, ones, positions, positions))
+
     def apply(self, A: Real, B: Real, *, threads: int = 1) -> Real:
         """Return S(a ⊗ b) for every pair of rows; missing trailing columns count as zeros."""
         columns = max(A.shape[1], B.shape[1])
@@ -136,6 +146,7 @@ def _widened(X: Real, columns: int) -> Real:
     return X if X.shape[1] == columns else np.pad(X, ((0, 0), (0, columns - X.shape[1])))
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class OSNAP:
     """Every coordinate goes, with random signs, to one bucket in each of a few bands [NN13]."""
@@ -147,6 +158,7 @@ class OSNAP:
     copies: ClassVar[int] = 4
 
     @classmethod
+    @remembered
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample the key of the hash; if there are fewer outputs than copies, as many as fit."""
         drawn = 8 * columns * min(cls.copies, size)
@@ -161,12 +173,14 @@ class OSNAP:
         return routines.scatter(X, self.spec, threads=threads)
 
 
+@storable
 class CountSketch(OSNAP):
     """Every coordinate goes to one bucket with a random sign [CCF02]: OSNAP with one copy."""
 
     copies: ClassVar[int] = 1
 
     @classmethod
+    @remembered
     def keeping(
         cls, streams: RandomStreams, columns: int, kept: NDArray[np.int64], shared: int
     ) -> Self:
@@ -175,7 +189,7 @@ class CountSketch(OSNAP):
         The first len(kept) outputs are then those coordinates themselves.
         """
         size = len(kept) + shared
-        check_sizes("a scatter sketch", columns, size)
+        check_sizes("a scatter sketch", columns, size, drawn=16 * columns)
         table = np.zeros((columns, 1), dtype=np.int32)
         rest = np.setdiff1d(np.arange(columns), kept)
         if len(rest):
@@ -186,6 +200,7 @@ class CountSketch(OSNAP):
         return cls(columns, size, ScatterSpec(table, size, 1.0))
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianProjection:
     """T with independent normal entries of variance 1 / size; `matrix` holds its transpose."""
@@ -195,6 +210,7 @@ class GaussianProjection:
     matrix: Float64
 
     @classmethod
+    @remembered
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample the matrix."""
         check_sizes("gaussian", columns, size, drawn=16 * columns * size)
@@ -208,6 +224,7 @@ class GaussianProjection:
         return routines.product(X, matrix, threads=threads)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Rademacher:
     """T with independent entries ±1 / √size [Ach03]; `signs` holds its transpose, unscaled.
@@ -220,6 +237,7 @@ class Rademacher:
     signs: NDArray[np.int8]
 
     @classmethod
+    @remembered
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample the signs."""
         check_sizes("rademacher", columns, size, drawn=columns * size)

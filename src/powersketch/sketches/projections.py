@@ -21,6 +21,7 @@ from powersketch.sketches.base_sketches import (
     check_sizes,
     padded_length,
 )
+from powersketch.storable import remembered, storable
 
 # Shorter blocks would have too few signs for their rows to look normal.
 _SHORTEST_BLOCK = 64
@@ -29,6 +30,7 @@ _SHORTEST_HADAMARD = 64
 _SCATTER: dict[str, type[OSNAP]] = {"countsketch": CountSketch, "osnap": OSNAP}
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class StructuredNormal:
     """W x with rows of W that are normal in length and, nearly, in direction [YSCHK16].
@@ -42,6 +44,7 @@ class StructuredNormal:
     spec: SorfSpec
 
     @classmethod
+    @remembered
     def draw(cls, streams: RandomStreams, columns: int, size: int, factor: float = 1.0) -> Self:
         """Sample signs and lengths; all entries are multiplied by the factor."""
         # Lengths are drawn for every row, and signs for every coordinate of every block.
@@ -118,6 +121,7 @@ def _structured(streams: RandomStreams, columns: int, size: int) -> ComplexProje
     return transform
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ComplexSRHT:
     """Blocks of rows P H D, x padded to a power of two [WOF23].
@@ -141,6 +145,7 @@ class ComplexSRHT:
     indices: NDArray[np.int32]
 
     @classmethod
+    @remembered
     def draw(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample roots and rows of every block."""
         check_sizes("a complex srht", columns, size, drawn=16 * max(columns, size))
@@ -172,6 +177,7 @@ class ComplexSRHT:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ComplexMatrix:
     """W written out; `matrix` holds the transposes of its real and its imaginary part."""
@@ -181,6 +187,7 @@ class ComplexMatrix:
     matrix: Float64 | NDArray[np.int8]
 
     @classmethod
+    @remembered
     def normal(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample independent complex normal entries of variance one."""
         check_sizes("a complex gaussian", columns, size, drawn=32 * columns * size)
@@ -188,6 +195,7 @@ class ComplexMatrix:
         return cls(columns, size, entries * math.sqrt(0.5))
 
     @classmethod
+    @remembered
     def roots(cls, streams: RandomStreams, columns: int, size: int) -> Self:
         """Sample independent entries from the fourth roots of unity."""
         check_sizes("a complex rademacher", columns, size, drawn=2 * columns * size)
@@ -196,6 +204,7 @@ class ComplexMatrix:
         return cls(columns, size, np.concatenate(shaped, axis=1))
 
     @classmethod
+    @remembered
     def of(cls, transform: ComplexSRHT) -> Self:
         """Write out an SRHT, whose entries are fourth roots of unity."""
         hadamard = routines.fwht(np.eye(transform.padded), transform.padded).astype(np.int8)
@@ -213,6 +222,7 @@ class ComplexMatrix:
         return parts[:, : self.size], parts[:, self.size :]
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Composed:
     """W T of a base sketch T and a projection W of its outputs."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from powersketch.comparison import page
+from powersketch import pages
 from powersketch.comparison.page import page_text, write_page
-from tests.comparison.page.test_images import pixels_of
 from tests.comparison.synthetic import NAMES, SIZES, failure, made_up, measurement
+from tests.pages.test_images import pixels_of
 
 VOID = {"meta", "link", "input", "img", "br"}
 
@@ -305,10 +305,10 @@ def test_pages_of_a_single_measurement(found) -> None:
 
 
 def test_errors_out_of_the_picture_are_said_to_be() -> None:
-    assert "or above" not in Outline(page_text(made_up())).text
+    assert "are drawn there" not in Outline(page_text(made_up())).text
     found = (measurement("power", 128, 0.1), measurement("tree", 128, 1e9))
     content = page_text(made_up(("power", "tree"), (128,), measurements=found))
-    assert "Errors below 10⁻⁸ or above 10000 are drawn there" in Outline(content).text
+    assert "Errors above 10000 are drawn there" in Outline(content).text
     assert "error 10⁹" in content or "error 1 × 10⁹" in content
 
 
@@ -324,7 +324,9 @@ def test_kernels_of_extreme_scale(scale: float) -> None:
     )
     content = page_text(scaled)
     assert set(series_of(charts_of(content)[-1])) == {*usual.methods, "exact"}
-    found = [re.findall(r"</strong>, (error [^<]*)<", text) for text in (content, page_text(usual))]
+    found = [
+        re.findall(r"</strong>, (error [^<;]*)[<;]", text) for text in (content, page_text(usual))
+    ]
     assert found[0] == found[1] != []
 
 
@@ -338,7 +340,7 @@ def test_a_kernel_of_one_row_and_a_constant_kernel() -> None:
         approximate_images={"power": one},
     )
     content = page_text(comparison)
-    assert ", error 0<" in content
+    assert ", error 0;" in content
     assert "power" in series_of(charts_of(content)[-1])
 
 
@@ -383,10 +385,10 @@ def test_a_page_that_cannot_be_made_leaves_the_file_alone(
     path = tmp_path / "page.html"
     path.write_text("old", encoding="utf-8")
 
-    def broken(name: str) -> str:
+    def broken(room: str, name: str) -> str:
         raise FileNotFoundError(name)
 
-    monkeypatch.setattr(page, "_asset", broken)
+    monkeypatch.setattr(pages, "_asset", broken)
     with pytest.raises(FileNotFoundError):
         write_page(made_up(), path)
     assert path.read_text(encoding="utf-8") == "old"
@@ -414,3 +416,36 @@ def test_warnings_are_listed_and_noted() -> None:
     assert "power with 128 components warned: few rows" in words
     assert "oblivious warned: few rows" in words
     assert "note" not in Outline(page_text(plain)).text
+
+
+def test_six_methods_are_shown_at_first(largest: str) -> None:
+    boxes = [box for box in Outline(largest).named("input") if box.get("type") == "checkbox"]
+    assert len(boxes) == len(NAMES)
+    shown = [name for name, box in zip(NAMES, boxes, strict=True) if "checked" in box]
+    # The main method, the best one of scikit-learn's, and the four most accurate others.
+    assert shown == [*NAMES[:5], "sklearn-countsketch"]
+    few = Outline(page_text(made_up(NAMES[:6]))).named("input")
+    assert all("checked" in box for box in few if box.get("type") == "checkbox")
+
+
+def test_every_difference_has_a_scale_of_its_own() -> None:
+    """Errors from 1e-4 to 10 all fill their colours, where a common scale would leave blanks."""
+    images = [
+        image["src"] or ""
+        for image in Outline(page_text(made_up())).named("img")
+        if "minus the exact kernel:" in (image["alt"] or "")
+    ]
+    assert len(images) == 6
+    assert all(len(np.unique(pixels_of(image).reshape(-1, 3), axis=0)) > 40 for image in images)
+
+
+def test_the_answer_comes_first(largest: str) -> None:
+    assert largest.index("<h2>The answer</h2>") < largest.index("<fieldset>")
+    message = "it has 800 features only: raise pilot_rows"
+    comparison = made_up(("power",), (128,))
+    found = (*comparison.measurements, failure("nystroem", 128, message))
+    content = page_text(
+        replace(comparison, measurements=found, data_name="a.csv", date="2031-02-03")
+    )
+    assert content.index("The answer") < content.index(message)
+    assert "Data: a.csv, 60000 rows and 784 columns, compared on 2031-02-03." in content

@@ -33,6 +33,7 @@ from powersketch.feature_maps.expansions import (
 from powersketch.feature_maps.pilot import Pilot, central_row
 from powersketch.feature_maps.rows import AffineRows, AugmentedRows, check_norms, check_power
 from powersketch.powers import Scaled, ascending_powers
+from powersketch.storable import storable
 
 # At high degrees, only this many levels can have weight that is worth a feature.
 _MOST_LEVELS = 128
@@ -52,6 +53,7 @@ class Geometry:
     shift: Vector
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanDirection:
     """The unit vector u of the mean row in augmented space.
@@ -98,6 +100,7 @@ class MeanDirection:
         return Geometry(scaled_squares + rows.coef0, along, np.maximum(across, 0.0), shift)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class PolynomialExpansion(Expansion):
     """⟨x̃, ỹ⟩^degree around the mean, with the powers of x⊥ to some `levels`."""
@@ -173,6 +176,7 @@ def _binomial_roots(degree: int, levels: tuple[int, ...]) -> Scaled:
     return scaled_column([Scaled.binomial(degree, level).sqrt() for level in levels])
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class CentredRows:
     """u = factor · (x − centre)."""
@@ -209,6 +213,7 @@ class CentredRows:
         return exponent if abs(exponent) > _ORDINARY_EXPONENT else 0
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianExpansion(Expansion):
     """The Taylor series of the kernel up to a degree."""
@@ -251,6 +256,7 @@ def _inverse_factorial_roots(degrees: tuple[int, ...]) -> Scaled:
     return scaled_column(roots)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SinglePowerExpansion(Expansion):
     """The one power (1 + ⟨u, v⟩ / P)^P on rows of norm one, close to the kernel if P is large.

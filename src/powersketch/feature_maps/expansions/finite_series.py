@@ -22,6 +22,7 @@ from powersketch.arrays import Float64, Vector
 from powersketch.exceptions import InputError
 from powersketch.kernels.series import PowerSeries
 from powersketch.random_streams import RandomStreams
+from powersketch.storable import storable
 
 TAILS = ("fit", "truncate", "sample")
 _HIGHEST_DEGREE = 512
@@ -37,6 +38,7 @@ _NEGLIGIBLE = 1e-6  # of the value at 1
 _CONVERGED = 1e-11
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class FiniteSeries:
     """Σ_l terms[l] s^degrees[l], with s = t / radius, for κ(t) on |t| ≤ radius.

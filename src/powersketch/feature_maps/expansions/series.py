@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,7 +33,9 @@ from powersketch.feature_maps.expansions.centred import MeanDirection
 from powersketch.feature_maps.expansions.finite_series import FiniteSeries, horner
 from powersketch.feature_maps.pilot import central_row
 from powersketch.feature_maps.rows import AffineRows, AugmentedRows, check_norms, check_values
+from powersketch.kernels import DotProduct
 from powersketch.powers import Scaled, ascending_powers
+from powersketch.storable import storable
 
 _HIGHEST_EXPANDED = 16
 _LANDMARKS = 9
@@ -43,13 +45,14 @@ _NEGLIGIBLE = 1e-10
 _ROUNDING_OF_NORMS = 1e-6
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class PowerSum:
     """The kernel ‖x̃‖^h ‖ỹ‖^h Σ_l c_l ⟨x̂, ŷ⟩^l + offset, x̂ of norm one if `homogeneity` h is set.
 
     Without it, the kernel is Σ_l c_l ⟨x̃, ỹ⟩^l + offset; gamma then is 1 / radius of the series. No
-    row may have a larger ‖x‖² than `largest_squared_norm`; `exact` gives the values that the finite
-    series stands for, and falls short of beyond its radius, from ‖x‖².
+    row may have a larger ‖x‖² than `largest_squared_norm`; `exact` is the kernel that the finite
+    series stands for, and falls short of beyond its radius.
     """
 
     rows: AugmentedRows
@@ -57,7 +60,7 @@ class PowerSum:
     homogeneity: int | None = None
     offset: float = 0.0
     largest_squared_norm: float = math.inf
-    exact: Callable[[Vector], Vector] | None = None
+    exact: DotProduct | None = None
 
     def measure(self, X: Rows, squared_norms: Vector) -> RowValues:
         """Return the values of the kernel at every row."""
@@ -117,7 +120,7 @@ class PowerSum:
             return None
         missing = np.zeros_like(values)
         with np.errstate(over="ignore", invalid="ignore"):
-            exact = self.exact(squared_norms[beyond] / self.rows.gamma)
+            exact = self.exact.profile(squared_norms[beyond] / self.rows.gamma)
             missing[beyond] = np.abs(1.0 - values[beyond] / exact)
         return np.where(np.isnan(missing), 1.0, missing)
 
@@ -159,6 +162,7 @@ class RowValues:
     missing: Vector | None
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesExpansion(Expansion):
     """Powers of the rows themselves."""
@@ -193,6 +197,7 @@ class SeriesExpansion(Expansion):
         )
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanSeriesExpansion(Expansion):
     """Low degrees around the mean, high degrees as powers of the rows themselves.

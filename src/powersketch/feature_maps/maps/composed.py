@@ -41,6 +41,7 @@ from powersketch.feature_maps.rows import (
 from powersketch.powers import FormatCache, Scaled
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES, BaseSketch, StructuredNormal, TensorSRHT
+from powersketch.storable import remembered, storable
 
 # As many directions as features can only be found in more rows than that.
 ROWS_PER_DIRECTION = 2
@@ -49,6 +50,7 @@ _NOTHING = 1e-12
 _PANEL_COLUMNS = 256  # sums over panels of this width stay in the first level of the cache
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class CompressedMap:
     """z(x) = Vᵀ w(x), w a larger map, V the main directions of its features on a pilot.
@@ -139,6 +141,7 @@ def principal_directions(features: Real, size: int) -> Float64:
     return np.ascontiguousarray(vectors)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ScaleFreeMap:
     """A map of directions: where norms leave the range of numbers, they are changed first."""
@@ -161,6 +164,7 @@ class ScaleFreeMap:
         return self.inner.write(rows_near_one(X, threads), out, threads)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SizedMap:
     """A row map and the number of its features."""
@@ -173,6 +177,7 @@ class SizedMap:
         return features_of(self.map, X, self.size, threads)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ComposedMap:
     """Maps applied one after the other."""
@@ -188,6 +193,7 @@ class ComposedMap:
         out[:] = X
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TangentLayer:
     """A layer after the first; without `value` it is a last one whose output is not trained."""
@@ -197,6 +203,7 @@ class TangentLayer:
     pair: TensorSRHT
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
     """Half the variance of the weights, and that of the biases."""
@@ -213,6 +220,7 @@ class Network:
         return np.concatenate([features, constant], axis=1)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class LayeredMap:
     """Features of T after all layers; `value` and `tangent` are those of the first layer."""
@@ -264,6 +272,7 @@ def _rescale(products: Real, left: Real, right: Real, threads: int) -> None:
     products *= factor.astype(products.dtype)[:, None]
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomActivations:
     """√(2/size) · max(⟨w, x̃⟩, 0)^order for random normal w [CS09]; order 0 is the step function."""
@@ -275,6 +284,7 @@ class RandomActivations:
     name: ClassVar[str] = "random"
 
     @classmethod
+    @remembered
     def draw(
         cls, streams: RandomStreams, rows: AugmentedRows, order: int, columns: int, size: int
     ) -> RandomActivations:
@@ -295,6 +305,7 @@ class RandomActivations:
         out[:] = features * out.dtype.type(math.sqrt(2.0 / self.neurons.size))
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomTangent:
     """The tangent features of one hidden layer: x̃ ⊗ step(W x̃), sketched, and the layer itself.
@@ -313,6 +324,7 @@ class RandomTangent:
     name: ClassVar[str] = "random"
 
     @classmethod
+    @remembered
     def draw(
         cls,
         streams: RandomStreams,

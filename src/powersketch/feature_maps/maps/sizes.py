@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Vector
 from powersketch.powers import Slice, monomial_count
+from powersketch.storable import storable
 
 # Each sketched degree costs an application of S; lighter ones beyond these are left out, and the
 # row's norm is made up for by the others.
@@ -20,6 +21,7 @@ _SMALLEST_SHARE = 1 / 512  # of the budget
 
 
 # Not frozen, as nothing else could be worked out at the start; it is never changed.
+@storable
 @dataclass(eq=False, repr=False)
 class StackedSizes:
     """The layout of the features: constants, degree 1, exact degrees, sketched degrees, others.

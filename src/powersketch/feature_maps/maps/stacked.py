@@ -37,6 +37,7 @@ from powersketch.powers import (
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import CountSketch
+from powersketch.storable import storable
 
 _NOTHING = 1e-150
 # Rows are unusual if the variance of their features exceeds this multiple of that of the pilot's
@@ -47,6 +48,7 @@ _SMALL, _LARGE = 1e-6, 2.25
 _MUCH_MISSING = 0.02
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class SketchedTerms:
     """Terms of one part that a chain computes, in the order of the chain's blocks.
@@ -61,6 +63,7 @@ class SketchedTerms:
     places: NDArray[np.intp]
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class StackedMap:
     """Features block by block: degree 0, degree 1, exact degrees, sketched degrees.

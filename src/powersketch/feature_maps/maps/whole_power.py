@@ -26,6 +26,7 @@ from powersketch.powers import (
 )
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import BASE_SKETCHES
+from powersketch.storable import remembered, storable
 
 _CACHED_ENTRIES = 1 << 17  # of all features of a few rows: they stay in cache meanwhile
 _MOST_ROWS = 256
@@ -34,6 +35,7 @@ _ORDINARY_EXPONENT = 1000
 _SCORED_ROWS = (256, 128)
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class DirectMap:
     """z(x) sketches x̃^⊗degree, whatever the data is like."""
@@ -45,6 +47,7 @@ class DirectMap:
     name: ClassVar[str] = "none"
 
     @classmethod
+    @remembered
     def draw(
         cls,
         streams: RandomStreams,
@@ -89,6 +92,7 @@ class DirectMap:
         return scale.to_float()[:, None]
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactMap:
     """z(x) is the symmetric power of x̃, followed by zero columns where it is shorter."""
@@ -100,6 +104,7 @@ class ExactMap:
     name: ClassVar[str] = "exact"
 
     @classmethod
+    @remembered
     def of(cls, rows: AugmentedRows, degree: int, columns: int) -> ExactMap:
         """List the monomials."""
         return cls(rows, degree, Monomials.of(columns + rows.extra_columns, degree))
@@ -119,6 +124,7 @@ class ExactMap:
         out[:, self.monomials.size :] = 0
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class AdaptiveMap:
     """z(x) are monomials of x̃ with weights, drawn by their ridge leverage scores on the data.

@@ -23,12 +23,14 @@ from powersketch.kernels.series.power_series import (
     wide_decimals,
 )
 from powersketch.parameters import checked_positive
+from powersketch.storable import storable
 from powersketch.validation import sound_array
 
 # NumPy's functions are within four units in the last place, each of two roundings.
 _FUNCTION_ROUNDINGS = 16
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class CoefficientSeries(PowerSeries):
     r"""The polynomial :math:`\kappa(t) = \sum_{l=0}^{n} C_l t^l` with given coefficients.

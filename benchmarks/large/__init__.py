@@ -1,0 +1,1 @@
+"""Large problems: error against time and memory, and the limits of the machine."""

@@ -1,0 +1,127 @@
+"""Fashion-MNIST, all 60,000 rows: error against seconds and memory, each in a fresh process."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import RidgeClassifier, SGDClassifier
+from sklearn.pipeline import make_pipeline
+
+from benchmarks.data import fashion_mnist
+from benchmarks.features.memory import peak_bytes
+from benchmarks.figures import DOTS, OURS, curve_figure
+from benchmarks.peers.large import EigenPro, Falkon
+from benchmarks.report import Bar, Row, Table, at_most, from_fresh_process, print_figures
+from benchmarks.timing import timed
+from powersketch import GaussianSketch, LeverageNystroem, SketchedKernelRidgeClassifier
+from powersketch.kernels import Gaussian
+
+PENALTY = 1e-7  # times the number of rows is alpha
+MOST_GIGABYTES = 16
+
+
+def _landmarks(size: int, gamma: float, rows: int) -> Any:
+    landmarks = LeverageNystroem(
+        Gaussian(gamma), n_components=size, landmarks="uniform", jitter=1e-5
+    )
+    return SketchedKernelRidgeClassifier(
+        features=landmarks, alpha=PENALTY * rows, solver="auto", random_state=0
+    )
+
+
+def _sketch(size: int, gamma: float, rows: int) -> Any:
+    sketch = GaussianSketch(gamma, n_components=size, n_jobs=-1)
+    return SketchedKernelRidgeClassifier(
+        features=sketch, alpha=10 * PENALTY * rows, solver="cg", random_state=0
+    )
+
+
+def _scikit_learn(size: int, gamma: float, rows: int, *, by_gradients: bool = False) -> Any:
+    ridge = RidgeClassifier(alpha=PENALTY * rows)
+    features = Nystroem(gamma=gamma, n_components=size, random_state=0)
+    return make_pipeline(features, SGDClassifier(random_state=0) if by_gradients else ridge)
+
+
+METHODS: dict[str, Callable[[int, float, int], Any]] = {
+    "powersketch, landmarks": _landmarks,
+    "powersketch, sketch": _sketch,
+    "scikit-learn, Nystroem + Ridge": _scikit_learn,
+    "scikit-learn, Nystroem + SGD": partial(_scikit_learn, by_gradients=True),
+    "FALKON in NumPy": lambda size, gamma, rows: Falkon(gamma, size, PENALTY),
+    "EigenPro in NumPy": lambda size, gamma, rows: EigenPro(gamma, passes=size),
+}
+SIZES = {
+    "powersketch, landmarks": (1024, 2048, 4096, 8192, 16_384),
+    "powersketch, sketch": (4096, 32_768),
+    "scikit-learn, Nystroem + Ridge": (1024, 4096),
+    "scikit-learn, Nystroem + SGD": (1024,),
+    "FALKON in NumPy": (4096,),
+    "EigenPro in NumPy": (2,),
+}
+
+
+def frontier(*, quick: bool) -> Table:
+    rows = 6000 if quick else 60_000
+    measured = {
+        (name, size): from_fresh_process(__spec__.name, name, min(size, rows // 8), rows)
+        for name, sizes in SIZES.items()
+        for size in sizes
+    }
+    panels = {
+        axis: {
+            name: [(measured[name, s][axis], measured[name, s]["error"]) for s in SIZES[name]]
+            for name in SIZES
+        }
+        for axis in ("seconds", "GB")
+    }
+    title = f"Fashion-MNIST, {rows} rows: error against seconds and memory"
+    styles = dict(zip(SIZES, (OURS, {**OURS, "marker": "D"}, *DOTS), strict=False))
+    picture = curve_figure(
+        "large_images", title, panels, styles=styles, x="seconds, gigabytes", y="share of errors"
+    )
+    table_rows = [
+        Row({"method": name, "size": size, **figures}, _bars(name, size, measured))
+        for (name, size), figures in measured.items()
+    ]
+    note = (
+        "Gaussian kernel with gamma 'scale', one alpha, two cores; the memory is that of the whole "
+        "process. EigenPro's size is its passes over the rows."
+    )
+    return Table(title, note, table_rows, figure=picture)
+
+
+def _bars(name: str, size: int, measured: dict[tuple[str, int], dict[str, float]]) -> list[Bar]:
+    figures, peer = measured[name, size], measured["scikit-learn, Nystroem + Ridge", 4096]
+    if (name, size) == ("powersketch, landmarks", 4096):
+        return [
+            at_most(figures["seconds"], round(0.25 * peer["seconds"], 2)),
+            at_most(figures["error"], round(1.01 * peer["error"], 4)),
+        ]
+    if (name, size) == ("powersketch, landmarks", 8192):
+        return [at_most(figures["seconds"], peer["seconds"]), at_most(figures["error"], 0.107)]
+    if (name, size) == ("powersketch, landmarks", 16_384):
+        return [at_most(figures["GB"], MOST_GIGABYTES), at_most(figures["error"], 0.102)]
+    if size == 32_768:
+        return [at_most(figures["GB"], MOST_GIGABYTES)]
+    return []
+
+
+def measure(name: str, size: int, rows: int) -> None:
+    X, y = (part[:rows] for part in fashion_mnist("train"))
+    X_test, y_test = fashion_mnist("t10k")
+    model = METHODS[name](size, float(1 / (X.shape[1] * X.var())), rows)
+    one_hot = np.where(y[:, np.newaxis] == np.arange(10), 1.0, -1.0)
+    _, seconds = timed(lambda: model.fit(X, one_hot if "NumPy" in name else y))
+    predicted = model.predict(X_test)
+    classes = predicted.argmax(axis=1) if predicted.ndim > 1 else predicted
+    error = float(np.mean(classes != y_test))
+    print_figures({"seconds": seconds, "GB": peak_bytes() / 1e9, "error": error})
+
+
+MEASUREMENTS = (frontier,)
+
+if __name__ == "__main__":
+    measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,240 @@
+"""What a command works on: rows, the columns to predict, and weights, from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.cli.console import tell
+from powersketch.cli.options import parts_of
+from powersketch.exceptions import InputError
+from powersketch.files import is_table, read_rows, read_table
+from powersketch.parameters import one_of
+from powersketch.tables import TablePreparation
+
+_MOST_NAMES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows of a table or of numbers; targets and weights are no columns of them.
+
+    Parameters
+    ----------
+    X : data frame, array or sparse matrix
+        The rows.
+    is_table : bool
+        Whether X is a data frame, whose columns need not be numbers.
+    targets : tuple of str
+        The names of the columns to predict.
+    y : ndarray of shape (n,) or (n, t), or None
+        Their values.
+    weights : ndarray of shape (n,) or None
+        Weights of the rows.
+    """
+
+    X: Any
+    is_table: bool
+    targets: tuple[str, ...] = ()
+    y: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
+
+    def numbers(self) -> Data:
+        """Return the same rows as numbers; what becomes of the columns of a table is told."""
+        if not self.is_table:
+            return self
+        preparation = TablePreparation().fit(self.X)
+        for line in preparation.recipe_:
+            tell(line)
+        return replace(self, X=preparation.transform(self.X), is_table=False)
+
+
+def load_data(
+    file: Path,
+    *,
+    targets: Sequence[str] = (),
+    columns: str | None = None,
+    drop: str | None = None,
+    weight: str | None = None,
+    header: bool | None = None,
+    dtype: str | None = None,
+) -> Data:
+    """Return what a file holds, or say in one sentence what is wrong with it or with the wishes.
+
+    Rows without a target or weight are left out, and how many of them is told.
+    """
+    if dtype is not None:
+        one_of("dtype", dtype, ("float32", "float64"))
+    _check_disjoint(targets, parts_of(columns), parts_of(drop), weight)
+    if is_table(file):
+        data = _from_table(file, targets, columns, drop, weight, header)
+    else:
+        data = _from_rows(file, targets, columns, drop, weight, header)
+    return data if dtype is None else replace(data, X=_converted(data.X, dtype))
+
+
+def _check_disjoint(
+    targets: Sequence[str], columns: Sequence[str], drop: Sequence[str], weight: str | None
+) -> None:
+    """Refuse columns that are to be two things at once."""
+    roles = {"--target": [*targets], "--weight": [weight] if weight else [], "--drop": drop}
+    for name in columns:
+        for role, names in roles.items():
+            if name in names:
+                raise InputError(
+                    f"column {name!r} is given by --columns and by {role}; it can be one of both: "
+                    f"leave it out of --columns, or out of {role}."
+                )
+    named = [*targets, *roles["--weight"], *drop]
+    for name in named:
+        if named.count(name) > 1:
+            raise InputError(
+                f"column {name!r} is given more than once by --target, --weight and --drop; it can "
+                "be one of them: give it once."
+            )
+
+
+def _from_table(
+    file: Path,
+    targets: Sequence[str],
+    columns: str | None,
+    drop: str | None,
+    weight: str | None,
+    header: bool | None,
+) -> Data:
+    table = read_table(file, header=header)
+    named = [_column(table, file, name) for name in targets]
+    weighing = None if weight is None else _column(table, file, weight)
+    wanted = [_column(table, file, name) for name in parts_of(columns)]
+    dropped = {_column(table, file, name) for name in parts_of(drop)}
+    table = _complete(table, [*named, *([weighing] if weighing else [])], file)
+    y = None if not named else _targets(table, named)
+    weights = None if weighing is None else _weights(table[weighing], weighing, file)
+    left = [name for name in (wanted or table.columns) if name not in {*named, weighing, *dropped}]
+    if not left:
+        raise InputError(f"{file.name} has no column left to learn from; leave fewer of them out.")
+    return Data(table[left], True, tuple(map(str, named)), y, weights)
+
+
+def _column(table: Any, file: Path, name: str) -> Any:
+    """Return the label of a column from its name, or from its number, which begins at 0."""
+    if name in table.columns:
+        return name
+    labels = [*table.columns]
+    if name.removeprefix("-").isdecimal() and -len(labels) <= int(name) < len(labels):
+        return labels[int(name)]
+    shown = ", ".join(map(str, labels[:_MOST_NAMES]))
+    more = f", … ({len(labels)} in all)" if len(labels) > _MOST_NAMES else ""
+    raise InputError(
+        f"{file.name} has no column {name!r}; its columns are {shown}{more}: name one of them, or "
+        f"give a number from 0 to {len(labels) - 1}."
+    )
+
+
+def _complete(table: Any, names: Sequence[Any], file: Path) -> Any:
+    """Return the rows that have targets and weights."""
+    if not names:
+        return table
+    missing = table[[*names]].isna().any(axis=1)
+    count = int(missing.sum())
+    if count == len(table):
+        raise InputError(
+            f"{file.name} has no row with a value of {', '.join(map(str, names))}: give another "
+            "column."
+        )
+    if count:
+        tell(
+            f"{count} of {len(table)} rows have no value of {', '.join(map(str, names))} and are "
+            "left out"
+        )
+    return table[~missing].reset_index(drop=True) if count else table
+
+
+def _targets(table: Any, names: Sequence[Any]) -> NDArray[Any]:
+    """Return one column of numbers or classes, or several columns of numbers."""
+    columns = [_values(table[name]) for name in names]
+    if len(columns) == 1:
+        return columns[0]
+    for name, column in zip(names, columns, strict=True):
+        if column.dtype.kind not in "iufb":
+            raise InputError(
+                f"column {str(name)!r} is not one of numbers, and several targets have to be: give "
+                "one --target only."
+            )
+    return np.column_stack([column.astype(np.float64) for column in columns])
+
+
+def _values(column: Any) -> NDArray[Any]:
+    values = column.to_numpy()
+    if values.dtype.kind == "M":
+        raise InputError(
+            f"column {str(column.name)!r} holds dates, which cannot be predicted: give another "
+            "--target, or turn them into numbers."
+        )
+    return values if values.dtype.kind in "iufb" else np.array([str(each) for each in values])
+
+
+def _weights(column: Any, name: Any, file: Path) -> NDArray[np.float64]:
+    try:
+        weights = np.asarray(column.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.array([-1.0])
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
+        raise InputError(
+            f"{file.name}, column {str(name)!r}: weights have to be numbers of at least 0, and not "
+            "all of them 0; give another --weight."
+        )
+    return weights
+
+
+def _from_rows(
+    file: Path,
+    targets: Sequence[str],
+    columns: str | None,
+    drop: str | None,
+    weight: str | None,
+    header: bool | None,
+) -> Data:
+    X = read_rows(file, header=header)
+    count = X.shape[1]
+    named = [_number(file, name, count) for name in targets]
+    weighing = [_number(file, weight, count)] if weight is not None else []
+    dropped = [_number(file, name, count) for name in parts_of(drop)]
+    wanted = [_number(file, name, count) for name in parts_of(columns)] or [*range(count)]
+    gone = {*named, *weighing, *dropped}
+    left = [number for number in wanted if number not in gone]
+    if not left:
+        raise InputError(f"{file.name} has no column left to learn from; leave fewer of them out.")
+    y = None
+    if named:
+        y = _dense(X[:, named])
+        y = y[:, 0] if len(named) == 1 else y
+    weights = _dense(X[:, weighing])[:, 0].astype(np.float64) if weighing else None
+    # All columns, as most users want them, are not copied.
+    rows = X if left == [*range(count)] else X[:, left]
+    return Data(rows, False, tuple(f"column {number}" for number in named), y, weights)
+
+
+def _number(file: Path, name: str, count: int) -> int:
+    if name.removeprefix("-").isdecimal() and -count <= int(name) < count:
+        return int(name) % count
+    raise InputError(
+        f"{file.name} has no column {name!r}; its columns have no names: give a number from 0 to "
+        f"{count - 1}."
+    )
+
+
+def _dense(columns: Any) -> NDArray[Any]:
+    return np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns)
+
+
+def _converted(X: Any, dtype: str) -> Any:
+    if not hasattr(X, "columns"):
+        return X.astype(dtype)
+    numeric = X.select_dtypes("number").columns
+    return X.astype(dict.fromkeys(numeric, dtype))

@@ -1,0 +1,203 @@
+"""The command ``powersketch fit``: the automatic model, a report, and the model in a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from powersketch.cli import options as given_as
+from powersketch.cli.console import print_json, print_lines, print_table, progress, shown_warnings
+from powersketch.cli.options import data_option, model_option, output_option
+from powersketch.exceptions import InputError
+
+if TYPE_CHECKING:
+    from powersketch.cli.data import Data
+    from powersketch.reports import ModelReport
+
+# What the report leaves to do: fits and figures, of which the library tells four, and the last fit.
+_STEPS = 5
+
+
+def fit_command(
+    file: given_as.DataFile,
+    target: Annotated[
+        list[str],
+        data_option(
+            help="Name or number (from 0) of the column to predict; may be repeated for numbers."
+        ),
+    ],
+    columns: given_as.Columns = None,
+    drop: given_as.Drop = None,
+    weight: Annotated[
+        str | None, data_option(help="Name or number of a column of weights of the rows.")
+    ] = None,
+    categorical: Annotated[
+        str | None,
+        data_option(help="Columns whose numbers are names of categories, separated by commas."),
+    ] = None,
+    header: given_as.Header = None,
+    dtype: given_as.DType = None,
+    task: Annotated[
+        str,
+        model_option(help="regression, classification, or auto: by the values of the target."),
+    ] = "auto",
+    kernel: Annotated[
+        str, model_option(help="auto, or the name of a kernel as for the other commands.")
+    ] = "auto",
+    features: Annotated[
+        str,
+        model_option(help="auto, exact, landmarks, sketch or row-sketch."),
+    ] = "auto",
+    n_components: Annotated[
+        int | None, model_option(help="Number of features; chosen if not given.")
+    ] = None,
+    alpha: Annotated[str, model_option(help="The penalty: a number, loo or gcv.")] = "loo",
+    settings: given_as.Settings = None,
+    seed: given_as.Seed = None,
+    jobs: given_as.Jobs = None,
+    held_out: Annotated[
+        float, model_option(help="Share of rows that the report is measured on.")
+    ] = 0.2,
+    model: Annotated[
+        Path | None,
+        output_option(
+            help="The file of the fitted model; FILE's name with .model in the working directory "
+            "if not given."
+        ),
+    ] = None,
+    keep_sums: Annotated[
+        bool,
+        output_option(
+            "--keep-sums",
+            help="Store what standard deviations of predictions need, too: a larger file.",
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        output_option(
+            help="The page; FILE's name with -report.html in the working directory if not given."
+        ),
+    ] = None,
+    as_json: given_as.AsJson = False,
+    debug: given_as.Debug = False,
+) -> None:
+    """Fit a model that chooses for itself, and report how good it is.
+
+    Columns may be numbers, categories, dates, and have gaps. The model is measured on rows that it
+    has not seen, beside a linear model and gradient boosting; then it is fitted to all rows.
+
+    Example: powersketch fit diamonds.csv --target price
+    """
+    # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
+    from powersketch.cli.data import load_data
+    from powersketch.comparison import task_of
+    from powersketch.files import check_outputs
+    from powersketch.reports import assess, automatic_model, fitted
+    from powersketch.storage import save
+
+    path = Path(file)
+    model_file = model or Path(f"{path.stem}.model")
+    page = report or Path(f"{path.stem}-report.html")
+    check_outputs([path], [model_file, page])
+    data = load_data(
+        path,
+        targets=target,
+        columns=columns,
+        drop=drop,
+        weight=weight,
+        header=header,
+        dtype=dtype,
+    )
+    assert data.y is not None
+    name = "regression" if data.y.ndim > 1 else task_of(data.y, task).name
+    options = given_as.merged(
+        {
+            "kernel": kernel,
+            "features": features,
+            "n_components": n_components,
+            "alpha": given_as.number_or_name("alpha", alpha, ("loo", "gcv")),
+            "random_state": seed,
+            "n_jobs": jobs,
+        },
+        given_as.settings_for(_model_class(name), settings),
+    )
+    preparation = _preparation(data, categorical)
+    estimator = automatic_model(name, table=data.is_table, preparation=preparation, **options)
+    with shown_warnings(), progress("reading") as bar:
+        done = iter(range(_STEPS))
+        found = assess(
+            estimator,
+            data.X,
+            data.y,
+            task=task,
+            weights=data.weights,
+            held_out=held_out,
+            random_state=seed,
+            targets=data.targets,
+            data_name=path.name,
+            callback=lambda text: bar(next(done), _STEPS, text),
+        )
+        bar(_STEPS - 1, _STEPS, "fitting all rows")
+        final = fitted(estimator, data.X, data.y, data.weights)
+    found = replace(found, code=_code(path, data, estimator, model_file, weight))
+    save(final, model_file, compact=not keep_sums)
+    found.save_html(page)
+    _show(found, model_file, page, as_json=as_json)
+
+
+def _model_class(task: str) -> Any:
+    from powersketch import SketchedKernelRidge, SketchedKernelRidgeClassifier
+
+    return SketchedKernelRidge if task == "regression" else SketchedKernelRidgeClassifier
+
+
+def _preparation(data: Data, categorical: str | None) -> dict[str, Any]:
+    names = given_as.parts_of(categorical)
+    if names and not data.is_table:
+        raise InputError("--categorical needs a table, and this file holds rows of numbers.")
+    return {"categorical": names} if names else {}
+
+
+def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**found.to_dict(), "model": str(model_file), "report": str(page)})
+        return
+    print_lines([found.title, f"It is a {found.task}: {found.task_reason}."])
+    print_table(found.table())
+    print_lines(
+        [
+            found.summary,
+            *found.choice,
+            f"The model, fitted to all {found.shape[0]} rows, is {model_file}.",
+            f"The page is {page}.",
+        ]
+    )
+
+
+def _code(path: Path, data: Data, estimator: Any, model_file: Path, weight: str | None) -> str:
+    """Return the lines of Python that do the same."""
+    if not data.is_table:
+        return ""
+    names = [*data.targets]
+    reader = {".parquet": "read_parquet", ".feather": "read_feather"}.get(
+        path.suffix.lower(), "read_csv"
+    )
+    separator = ', sep="\\t"' if path.suffix.lower() == ".tsv" else ""
+    one = names[0] if len(names) == 1 else names
+    weighted = ", model__sample_weight=weights" if weight else ""
+    return "\n".join(
+        [
+            "import pandas",
+            "from sklearn.pipeline import Pipeline",
+            f"from powersketch import {type(estimator[-1]).__name__}, TablePreparation, save",
+            "",
+            f'table = pandas.{reader}("{path.name}"{separator}).dropna(subset={names!r})',
+            f"y = table[{one!r}]",
+            *([f"weights = table[{weight!r}]"] if weight else []),
+            f"X = table[{[*map(str, data.X.columns)]!r}]",
+            f"model = {estimator!r}",
+            f"model.fit(X, y{weighted})",
+            f'save(model, "{model_file.name}")',
+        ]
+    )

@@ -1,0 +1,277 @@
+"""Rows of numbers to files, a block at a time, that appear under their name when complete.
+
+Rows go to an unfinished .npy file beside the output, and a small file says how many of them are
+there. Other formats are made of it at the end. A run that was killed finds both and goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.lib import format as npy
+
+from powersketch.arrays import Real, slices
+from powersketch.exceptions import InputError
+from powersketch.files.array_files import NpyHeader, read_array
+from powersketch.files.outputs import check_outputs
+from powersketch.pages import bytes_text
+
+# Of a .npy file, longer than needed: the number of rows is written at the end.
+_HEADER_BYTES = 192
+_BLOCK_BYTES = 16 << 20
+
+
+class Sink:
+    """A file that rows are written to, of which nothing is seen before :meth:`commit`.
+
+    It is a context: after an error nothing is left behind; a process that is interrupted or killed
+    leaves the unfinished file, with which ``resume=True`` goes on.
+
+    Attributes
+    ----------
+    rows : int
+        How many rows are there, more than none after resuming.
+    """
+
+    def __init__(
+        self, path: Path, columns: int, dtype: np.dtype[Any], *, run: str, resume: bool
+    ) -> None:
+        self.path, self.rows = path, 0
+        self._columns, self._dtype, self._run = columns, dtype, run
+        final = Path(os.path.realpath(path))
+        self._unfinished = final.with_name(f".{final.name}.unfinished")
+        self._state = final.with_name(f".{final.name}.progress")
+        self._stream = self._unfinished.open("r+b" if self._unfinished.exists() else "w+b", 0)
+        try:
+            self._lock()
+            if resume and self._state.exists():
+                self.rows = self._rows_done()
+            self._stream.truncate(_HEADER_BYTES + self.rows * self._row_bytes)
+            self._stream.seek(0, os.SEEK_END)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def write(self, block: Real) -> None:
+        """Add rows, of the sink's number of columns."""
+        if block.ndim != 2 or block.shape[1] != self._columns:
+            raise InputError(
+                f"a block has shape {block.shape}; allowed are rows of {self._columns} columns."
+            )
+        content = np.ascontiguousarray(block, dtype=self._dtype).reshape(-1).view(np.uint8).data
+        done = 0
+        while done < len(content):
+            done += self._stream.write(content[done:])
+        self.rows += len(block)
+        self._note_progress()
+
+    def commit(self) -> None:
+        """Give the file its name, in its format."""
+        header = self._header()
+        self._stream.seek(0)
+        self._stream.write(header)
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        suffix, final = self.path.suffix.lower(), Path(os.path.realpath(self.path))
+        if suffix == ".npy":
+            os.replace(self._unfinished, final)
+        else:
+            converted = final.with_name(f".{final.name}.converted")
+            _remove(converted)
+            try:
+                _CONVERSIONS[suffix](self._stored(), converted)
+                if final.is_dir():
+                    shutil.rmtree(final)
+                os.replace(converted, final)
+            finally:
+                _remove(converted)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove what is unfinished."""
+        self._stream.close()
+        _remove(self._unfinished)
+        _remove(self._state)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception):
+            self.discard()
+        self._stream.close()
+
+    @property
+    def _row_bytes(self) -> int:
+        return self._columns * self._dtype.itemsize
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"another process is writing {self.path.name}; wait until it is done, or choose "
+                "another name."
+            ) from None
+
+    def _rows_done(self) -> int:
+        """Return how many rows of the same run are in the unfinished file."""
+        try:
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+            rows, run = int(state["rows"]), str(state["run"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self._state} is damaged; remove it to start anew.") from error
+        present = self._unfinished.stat().st_size - _HEADER_BYTES
+        if run != self._run or not 0 <= rows * self._row_bytes <= max(present, 0):
+            raise InputError(
+                f"the unfinished {self.path.name} is of another run: of other data, parameters, "
+                "sizes or versions. Run without resume to start anew."
+            )
+        return rows
+
+    def _note_progress(self) -> None:
+        """Write how many rows are there, at once: a kill leaves the old number or the new one."""
+        temporary = self._state.with_name(f"{self._state.name}.new")
+        temporary.write_text(json.dumps({"rows": self.rows, "run": self._run}), encoding="utf-8")
+        os.replace(temporary, self._state)
+
+    def _header(self) -> bytes:
+        shape = (self.rows, self._columns)
+        described = {"descr": npy.dtype_to_descr(self._dtype), "fortran_order": False}
+        text = f"{described | {'shape': shape}!r}"
+        length = _HEADER_BYTES - len(npy.magic(1, 0)) - 2
+        padded = text.ljust(length - 1).encode("ascii") + b"\n"
+        return npy.magic(1, 0) + length.to_bytes(2, "little") + padded
+
+    def _stored(self) -> Real:
+        header = NpyHeader((self.rows, self._columns), False, self._dtype, _HEADER_BYTES)
+        return read_array(self._unfinished, header) if self.rows else np.empty(header.shape)
+
+
+def open_sink(
+    path: str | os.PathLike[str],
+    shape: tuple[int | None, int],
+    dtype: Any,
+    *,
+    run: str = "",
+    resume: bool = False,
+) -> Sink:
+    """Return a file to write rows to, block by block.
+
+    Parameters
+    ----------
+    path : str or path
+        Its name tells the format: .npy, .npz, .parquet or .zarr.
+    shape : tuple
+        The number of rows, None if it is not known, and of columns.
+    dtype : dtype
+        The type of the numbers.
+    run : str, default=""
+        What tells this run from others: only the same one can be resumed.
+    resume : bool, default=False
+        Whether to go on where an earlier run was interrupted, if there is one.
+
+    Returns
+    -------
+    Sink
+        With ``rows``, ``write(block)`` and ``commit()``.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", *_CONVERSIONS):
+        raise InputError(
+            f"{path.name} has a format that cannot be written; allowed are .npy, "
+            f"{', '.join(_CONVERSIONS)}: choose one of these endings."
+        )
+    if not (suffix == ".zarr" and (path / "zarr.json").is_file()):
+        check_outputs([], [path])
+    rows, columns = shape
+    kind = np.dtype(dtype)
+    # What is converted is on the disk twice for a while.
+    needed = (rows or 0) * columns * kind.itemsize * (1 if suffix == ".npy" else 2)
+    sink = Sink(path, columns, kind, run=run, resume=resume)
+    free = shutil.disk_usage(sink.path.absolute().parent).free
+    missing = needed - sink.rows * columns * kind.itemsize - free
+    if missing > 0:
+        sink.discard()
+        raise InputError(
+            f"{path.name} takes {bytes_text(needed)}, and {bytes_text(free)} are free in its "
+            "folder: free some, or choose another disk."
+        )
+    return sink
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _row_blocks(rows: Real) -> Any:
+    step = max(_BLOCK_BYTES // max(rows.shape[1] * rows.itemsize, 1), 1)
+    return (np.asarray(rows[part]) for part in slices(rows.shape[0], step))
+
+
+def _to_archive(rows: Real, path: Path) -> None:
+    """Write what numpy.savez_compressed(path, X=rows) would, block by block."""
+    # One fixed time, so that the same rows are the same bytes.
+    member = zipfile.ZipInfo("X.npy", (1980, 1, 1, 0, 0, 0))
+    member.compress_type = zipfile.ZIP_DEFLATED
+    header = {
+        "descr": npy.dtype_to_descr(rows.dtype),
+        "fortran_order": False,
+        "shape": rows.shape,
+    }
+    with (
+        zipfile.ZipFile(path, "w") as archive,
+        archive.open(member, "w", force_zip64=True) as stream,
+    ):
+        npy.write_array_header_1_0(stream, header)
+        for block in _row_blocks(rows):
+            stream.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
+
+
+def _to_parquet(rows: Real, path: Path) -> None:
+    """Write columns x0, x1, …, a group of rows for every block."""
+    import pyarrow
+    from pyarrow import parquet
+
+    names = [f"x{number}" for number in range(rows.shape[1])]
+    kind = pyarrow.from_numpy_dtype(rows.dtype)
+    schema = pyarrow.schema([(name, kind) for name in names])
+    with parquet.ParquetWriter(path, schema) as writer:
+        for block in _row_blocks(rows):
+            columns = [pyarrow.array(np.ascontiguousarray(column)) for column in block.T]
+            writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
+
+
+def _to_zarr(rows: Real, path: Path) -> None:
+    import zarr
+
+    step = max(_BLOCK_BYTES // max(rows.shape[1] * rows.itemsize, 1), 1)
+    chunks = (max(min(step, rows.shape[0]), 1), max(rows.shape[1], 1))
+    stored = zarr.create_array(str(path), shape=rows.shape, chunks=chunks, dtype=rows.dtype)
+    for part in slices(rows.shape[0], chunks[0]):
+        stored[part] = np.asarray(rows[part])
+
+
+_CONVERSIONS: dict[str, Callable[[Real, Path], None]] = {
+    ".npz": _to_archive,
+    ".parquet": _to_parquet,
+    ".zarr": _to_zarr,
+}

@@ -1,0 +1,291 @@
+"""How a model is fitted: by sums over rows, by iterations, or with the exact kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from sklearn.utils.validation import validate_data
+
+from powersketch.arrays import is_sparse
+from powersketch.exceptions import InputError
+from powersketch.execution import Progress
+from powersketch.kernel_ridge.dual import (
+    DualSystem,
+    KernelSum,
+    exact_solution,
+    sum_at_landmarks,
+)
+from powersketch.kernel_ridge.exact import exact_path
+from powersketch.kernel_ridge.features import (
+    feature_blocks,
+    feature_statistics,
+)
+from powersketch.kernel_ridge.iterative import MOST_DENSE_COLUMNS, IterativeRidge
+from powersketch.kernel_ridge.path import (
+    LEAST_PER_ROUNDING,
+    LEFT_OUT_ROWS,
+    LeftOut,
+    checked_alphas,
+    left_out_predictions,
+    ridge_solution,
+    warn_at_lower_end,
+)
+from powersketch.kernel_ridge.pilot import without_copies
+from powersketch.kernel_ridge.precision import errors_of_float32
+from powersketch.kernel_ridge.row_products import (
+    BlockProducts,
+    DenseFeatures,
+    LandmarkValues,
+    SparseColumns,
+)
+from powersketch.kernel_ridge.row_sketch import row_sketch_solution
+from powersketch.kernel_ridge.search import warn_if_a_line_is_better
+from powersketch.kernel_ridge.settings import RidgeSettings
+from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
+from powersketch.kernel_ridge.training_rows import (
+    Reservoir,
+    TrainingRows,
+)
+from powersketch.random_streams import RandomStreams
+
+ATTRIBUTES_OF_MAP = (
+    "seed_",
+    "feature_map_",
+    "choice_",
+    "kernel_",
+    "classes_",
+    "_block_bytes",
+    "_columns",
+    "_features",
+    "_alpha_per_root",
+    "_limits",
+    "_map_settings",
+)
+# All that a fit can leave behind: the next one with other features must not show it.
+FITTED = (
+    *ATTRIBUTES_OF_MAP,
+    "statistics_",
+    "effective_dimension_",
+    "noise_variance_",
+    "X_fit_",
+    "_fit_targets",
+    "_fit_weights",
+    "dual_coef_",
+    "solver_result_",
+    "row_sketch_",
+    "_statistics_kept",
+    "_sample",
+    "_solution",
+    "_left_out",
+    "_posterior",
+    "_calibration",
+    "_kernel_sum",
+)
+
+
+class RidgeFits(RidgeSettings):
+    """Fits features and targets of any kind; subclasses say what the targets are."""
+
+    # Whether rows are left out for more than the choice of alpha.
+    _uses_left_out: ClassVar[bool] = False
+
+    def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
+        """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
+        rows, fitted = self._fit_features(rows)
+        attributes |= fitted
+        attributes |= self._fitting(rows, attributes)(rows, attributes)
+        attributes.pop("_plan", None)
+        if self._chooses_by_leaving_out and (self._kind == "given" or not self._chooses_kernel):
+            streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
+            warn_if_a_line_is_better(rows, attributes["_solution"], streams)
+        validate_data(self, given, skip_check_array=True)
+        self._store(attributes)
+        result = attributes.get("solver_result_")
+        if result is not None and result.interrupted:
+            interrupt = KeyboardInterrupt()
+            interrupt.add_note(f"The model keeps what was reached: {result.message}")
+            raise interrupt
+
+    def _fitting(self, rows: TrainingRows, fitted: dict[str, Any]) -> Callable[..., Any]:
+        """Return the method that fits such features."""
+        features = fitted["_features"]
+        if features is None or self._kind == "row-sketch":
+            return self._fit_dual
+        if features.weight and _is_wide(rows):
+            return self._fit_iteratively
+        plan = self._planned(rows, features.size(rows.X), features.landmarks is not None)
+        fitted["_plan"] = plan
+        return self._fit_primal if plan.solver == "gram" else self._fit_iteratively
+
+    def _fit_iteratively(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Fit by conjugate gradients."""
+        if self.alpha == "gcv":
+            raise InputError(
+                "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
+                "alpha='loo', or a number."
+            )
+        products = self._products(rows, fitted)
+        ridge = IterativeRidge(
+            self.fit_intercept, self.tol, fitted["seed_"], self._iterates, self.verbose
+        )
+        solved: dict[str, Any] = {}
+        if self._leaves_out:
+            solution, left_out, result = ridge.solve(
+                products, self.alpha, checked_alphas(self.alphas), _first_alpha(fitted, rows.count)
+            )
+            solved = self._from_left_out(left_out)
+        else:
+            solution, result = ridge.solve_given(products, float(self.alpha))
+        at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
+        solved |= {"_solution": solution, "_kernel_sum": at_landmarks, "solver_result_": result}
+        return solved
+
+    def _products(self, rows: TrainingRows, fitted: dict[str, Any]) -> BlockProducts:
+        """Return the rows as iterations see them: stored, or computed again for every product."""
+        features, intercept = fitted["_features"], self.fit_intercept
+        if features.weight and _is_wide(rows):
+            return SparseColumns(features, rows, fit_intercept=intercept)
+        stored = fitted["_plan"].stored
+        if features.landmarks is not None:
+            return LandmarkValues(features, rows, fit_intercept=intercept, stored=stored)
+        return DenseFeatures(
+            features, rows, fit_intercept=intercept, stored=stored, seed=fitted["seed_"]
+        )
+
+    @staticmethod
+    def _reservoir(seed: int) -> Reservoir:
+        return Reservoir(RandomStreams(seed, "kernel-ridge/left-out"))
+
+    def _fit_primal(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
+        statistics, features = self._sums(rows, fitted), fitted["_features"]
+        attributes: dict[str, Any] = {"_statistics_kept": False}
+        left_out: list[Any] = []
+        if self._leaves_out:
+            sample = self._reservoir(fitted["seed_"])
+            sample = sample.with_block(without_copies(rows), LEFT_OUT_ROWS)
+            assert sample.rows is not None
+            left_out = list(feature_blocks(features, sample.rows, fitted["_block_bytes"]))
+            attributes["_sample"] = sample
+        solution = self._solution_of(statistics, left_out, fitted)
+        if statistics.rounding and self._is_at_rounding(solution, statistics):
+            # Smaller alphas may be better, and only sums in float64 can tell.
+            statistics = self._sums(rows, fitted, in_float64=True)
+            solution = self._solution_of(statistics, left_out, fitted)
+        attributes |= self._from_solution(solution, statistics, left_out, fitted)
+        return {**attributes, "statistics_": statistics}
+
+    def _is_at_rounding(self, solution: RidgeSolution, statistics: RidgeStatistics) -> bool:
+        """Tell whether the alpha was chosen and is the least that sums in float32 allow."""
+        if not isinstance(self.alpha, str) or self.alphas is not None:
+            return False
+        gram, _, _ = statistics.moments(fit_intercept=self.fit_intercept)
+        return bool(solution.alpha <= LEAST_PER_ROUNDING * statistics.smallest_alpha(gram))
+
+    def _fit_dual(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
+        kernel, seed = fitted["kernel_"], fitted["seed_"]
+        options: dict[str, Any] = {"fit_intercept": self.fit_intercept}
+        if isinstance(self.alpha, str):
+            alphas, rows = checked_alphas(self.alphas), without_copies(rows)
+            start = _first_alpha(fitted, rows.count)
+            solution, left_out = exact_path(
+                rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, start=start, **options
+            )
+            attributes = self._from_left_out(left_out)
+        else:
+            budget = None if self.memory_budget is None else int(self.memory_budget)
+            system = DualSystem(rows, kernel, float(self.alpha), budget, seed, self.n_jobs)
+            options["verbose"] = self.verbose
+            if self._kind == "row-sketch":
+                solution, report = row_sketch_solution(
+                    system, fitted["_features"], eps=self.eps, **options
+                )
+                attributes = {"row_sketch_": report}
+            else:
+                solution, result = exact_solution(system, tol=self.tol, **options)
+                attributes = {"solver_result_": result}
+        # A copy: who changes the rows later on does not expect other predictions.
+        points = rows.X.copy() if fitted["_columns"] is None else rows.X
+        attributes |= {"X_fit_": points, "_fit_weights": rows.weights}
+        attributes["_fit_targets"] = rows.targets.copy()
+        attributes |= {"dual_coef_": solution.coef, "_solution": solution}
+        return {**attributes, "_kernel_sum": KernelSum(kernel, points, solution.coef)}
+
+    def _sums(
+        self,
+        rows: TrainingRows,
+        fitted: dict[str, Any],
+        *,
+        before: float | None = None,
+        in_float64: bool = False,
+    ) -> RidgeStatistics:
+        """Return the statistics of the features of rows, in float32 where nobody can tell.
+
+        Of rows that come in blocks, `before` is the rounding of the others so far. Their alpha has
+        to be known then: it cannot be seen too late that it is too small.
+        """
+        features, rounding = fitted["_features"], None
+        errors = None
+        if not in_float64 and (before is None or not isinstance(self.alpha, str)):
+            errors = errors_of_float32(features, rows)
+        alphas = checked_alphas(self.alphas)
+        if errors is not None and errors.are_hidden(rows.count, self.alpha, alphas, before or 0.0):
+            rounding = errors.of_rows(rows.count)
+        progress = Progress(type(self).__name__, rows.count, self.verbose)
+        return feature_statistics(features, rows, fitted["_block_bytes"], progress, rounding)
+
+    def _solution_of(
+        self, statistics: RidgeStatistics, left_out: list[Any], fitted: Mapping[str, Any]
+    ) -> RidgeSolution:
+        return ridge_solution(
+            statistics,
+            self.alpha,
+            checked_alphas(self.alphas),
+            left_out,
+            fit_intercept=self.fit_intercept,
+            start=_first_alpha(fitted, statistics.count),
+        )
+
+    def _from_solution(
+        self,
+        solution: RidgeSolution,
+        statistics: RidgeStatistics,
+        left_out: list[Any],
+        fitted: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return what follows from a solution, as attributes."""
+        warn_at_lower_end(solution, statistics)
+        at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
+        solved: dict[str, Any] = {"_solution": solution, "_kernel_sum": at_landmarks}
+        if left_out:
+            solved |= self._from_left_out(left_out_predictions(statistics, solution, left_out))
+        return solved
+
+    def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
+        """Return what is kept of rows that were left out, as attributes."""
+        return {"_left_out": left_out}
+
+    @property
+    def _chooses_by_leaving_out(self) -> bool:
+        return isinstance(self.alpha, str) and self.alpha == "loo"
+
+    @property
+    def _leaves_out(self) -> bool:
+        return self._uses_left_out or self._chooses_by_leaving_out
+
+    def _store(self, attributes: dict[str, Any]) -> None:
+        for name in FITTED:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
+
+
+def _first_alpha(fitted: Mapping[str, Any], rows: int) -> float | None:
+    """Return the alpha of a pilot, for so many rows; None if there was no pilot."""
+    per_root = fitted["_alpha_per_root"]
+    return None if per_root is None else per_root * math.sqrt(rows)
+
+
+def _is_wide(rows: TrainingRows) -> bool:
+    """Tell whether rows are sparse and too long to be made dense."""
+    return is_sparse(rows.X) and rows.X.shape[1] > MOST_DENSE_COLUMNS

@@ -1,0 +1,170 @@
+"""Approximate inverses of Gram matrices, for iterations: from landmarks, or from some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import linalg
+
+from powersketch.arrays import Float64, Real, Vector, slices
+from powersketch.exceptions import InputError
+from powersketch.execution import blas_thread_count, ordered_map
+from powersketch.kernel_ridge.sums import GramSum, mirror_upper_triangle
+from powersketch.linalg import LowRankInverse, cholesky_in_place
+
+Inverse: TypeAlias = Callable[[Float64], Float64]
+"""From (m, t) vectors to (m, t) vectors."""
+
+# Of the trace: with a smaller alpha, a factor in float32 might be indefinite.
+_SHARE_FOR_FLOAT32 = 3e-7
+# A factor for an alpha serves others that are at most this many times larger or smaller.
+_SERVES = 4.0
+# With this many rows for each feature, the spectrum of rows is near that of all.
+_ROWS_PER_FEATURE = 4
+MOST_FACTORED = 8192
+"""More features are inverted by Woodbury's identity, with that many rows."""
+
+_TILE = 1024
+
+
+class _Factors:
+    """Inverses of a matrix plus alpha, of which the last one is kept."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, Inverse] | None = None
+
+    def kept(self, alpha: float, make: Callable[[], Inverse]) -> Inverse:
+        """Return the last inverse if it serves this alpha as well, else a new one."""
+        if self._last is not None and 1.0 / _SERVES <= alpha / self._last[0] <= _SERVES:
+            return self._last[1]
+        # The memory of the last one is needed for the next.
+        self._last = None
+        self._last = alpha, make()
+        return self._last[1]
+
+
+class LandmarkInverses:
+    """Inverses of n / m LᵀL + alpha I for the factor L of landmarks [RCR17].
+
+    Landmarks are a sample of the rows, and their features are the rows of L.
+    """
+
+    def __init__(self, factor: Real) -> None:
+        self._factor, self._factors = factor, _Factors()
+        self.mean_square = float(np.einsum("ij,ij->", factor, factor)) / len(factor)
+
+    def inverse(self, alpha: float, weight: float) -> Inverse:
+        """Return the inverse for rows of this weight in sum."""
+        scale = weight / len(self._factor)
+
+        def make() -> Inverse:
+            if alpha > _SHARE_FOR_FLOAT32 * weight * self.mean_square:
+                matrix = self._shifted(alpha, scale, np.float32)
+                if cholesky_in_place(matrix):
+                    return solver(matrix)
+            matrix = self._shifted(alpha, scale, np.float64)
+            if not cholesky_in_place(matrix):
+                raise InputError(
+                    f"alpha={alpha:.3g} is too small for {len(matrix)} landmarks, some of which "
+                    "are equal to working precision: give a larger alpha, or fewer landmarks."
+                )
+            return solver(matrix)
+
+        return self._factors.kept(alpha, make)
+
+    def _shifted(self, alpha: float, scale: float, dtype: Any) -> Real:
+        """Return scale · LᵀL + alpha I, on and below the diagonal, tile by tile."""
+        factor, size = self._factor, len(self._factor)
+        matrix = np.empty((size, size), dtype)
+        parts = list(slices(size, _TILE))
+
+        def write(tile: tuple[slice, slice]) -> None:
+            rows, columns = tile
+            # What is above the diagonal of L is zero.
+            left, right = factor[rows.start :, rows], factor[rows.start :, columns]
+            product = left.T.astype(dtype) @ right.astype(dtype)
+            matrix[rows, columns] = dtype(scale) * product
+
+        tiles = ((rows, columns) for i, rows in enumerate(parts) for columns in parts[: i + 1])
+        for _ in ordered_map(write, tiles, blas_thread_count()):
+            pass
+        matrix[np.diag_indices_from(matrix)] += dtype(alpha)
+        return matrix
+
+
+class SampleInverses:
+    """Inverses of ZᵀZ + alpha I for features Z of some rows that stand for all.
+
+    Of not too many features the Gram matrix is factored; of more, that of the rows.
+    """
+
+    def __init__(self, blocks: Iterator[Real], rows: int, size: int) -> None:
+        self._factors, self._size = _Factors(), size
+        self._gram: Float64 | None = None
+        if size <= MOST_FACTORED:
+            with GramSum(size) as sums:
+                for block in blocks:
+                    sums.add(block)
+                self._gram = sums.total()
+            mirror_upper_triangle(self._gram)
+            self.trace = float(np.trace(self._gram))
+            return
+        self._transposed = np.empty((size, rows), np.float32)
+        start = 0
+        for block in blocks:
+            self._transposed[:, start : start + len(block)] = block.T
+            start += len(block)
+        self.trace = float(np.einsum("ij,ij->", self._transposed, self._transposed))
+
+    @staticmethod
+    def rows_for(size: int) -> int:
+        """Return how many rows are a good sample for so many features."""
+        return _ROWS_PER_FEATURE * size if size <= MOST_FACTORED else MOST_FACTORED
+
+    def inverse(self, alpha: float) -> Inverse:
+        """Return the inverse for an alpha."""
+        return self._factors.kept(alpha, lambda: self._made(alpha))
+
+    def _made(self, alpha: float) -> Inverse:
+        if self._gram is None:
+            inverse = LowRankInverse(self._transposed, alpha, dtype=np.float32)
+            return lambda V: np.asarray(inverse.matmat(V))
+        if alpha > _SHARE_FOR_FLOAT32 * self.trace:
+            matrix = self._shifted(alpha, np.float32)
+            if cholesky_in_place(matrix):
+                return solver(matrix)
+        matrix = self._shifted(alpha, np.float64)
+        if not cholesky_in_place(matrix):
+            raise InputError(
+                f"alpha={alpha:.3g} is too small for {self._size} features, some of which are "
+                "dependent to working precision: give a larger alpha, or use solver='gram'."
+            )
+        return solver(matrix)
+
+    def _shifted(self, alpha: float, dtype: Any) -> Real:
+        assert self._gram is not None
+        matrix: Real = self._gram.astype(dtype)
+        matrix[np.diag_indices_from(matrix)] += dtype(alpha)
+        return matrix
+
+
+def solver(factor: Real) -> Inverse:
+    """Return what solves with the lower triangular factor L of a matrix L Lᵀ."""
+
+    def solve(V: Float64) -> Float64:
+        # Without scaling, residuals of a converging solver get too small for float32.
+        scales = np.abs(V).max(axis=0, initial=0.0)
+        scales[scales == 0.0] = 1.0
+        right = (V / scales).astype(factor.dtype)
+        solved = linalg.cho_solve((factor.T, False), right, check_finite=False)
+        return np.asarray(solved.astype(np.float64) * scales)
+
+    return solve
+
+
+def beside_diagonal(of_map: Inverse, size: int, diagonal: Vector) -> Inverse:
+    """Return an inverse for the first numbers, and that of a diagonal for those after them."""
+    column = diagonal[:, np.newaxis]
+    return lambda V: np.concatenate((of_map(V[:size]), V[size:] / column))

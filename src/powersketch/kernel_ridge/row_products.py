@@ -1,0 +1,353 @@
+"""Products with the features of all rows, block by block: all that iterations need to know of rows.
+
+Features are stored in float32 where they fit, and computed anew for every product where not: both
+give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from powersketch.arrays import Float64, Real, Rows, Vector, slices
+from powersketch.execution import blas_thread_count, ordered_map
+from powersketch.kernel_ridge.features import Features
+from powersketch.kernel_ridge.preconditioners import (
+    Inverse,
+    LandmarkInverses,
+    SampleInverses,
+    beside_diagonal,
+)
+from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.random_streams import RandomStreams
+
+# Rows of a block: few enough for their features to stay in cache between two products.
+_BLOCK_ROWS, _BLOCK_BYTES = 1024, 8 << 20
+_SMALLEST_BLOCK = 64
+_LEAST_WEIGHT = 1e-300
+
+
+class RowProducts(Protocol):
+    """What iterations ask of rows, wherever these are: sums over blocks of Zᵀ W Z v."""
+
+    least_residual: float
+    mean: Vector
+
+    def normal_product(self, V: Float64) -> Float64:
+        """Return ΦᵀWΦ V for the features Φ about their means."""
+
+    def right_side(self) -> Float64:
+        """Return ΦᵀW times the targets about their means, of shape (m, t)."""
+
+    def inverse(self, alpha: float) -> Inverse:
+        """Return an approximate inverse of ΦᵀWΦ + alpha I."""
+
+    def trace(self) -> float:
+        """Return about the trace of ΦᵀWΦ."""
+
+    def intercept(self, coef: Float64) -> Vector:
+        """Return the constant term of every target."""
+
+
+class BlockProducts(ABC):
+    """Features Z of rows on this machine, with weights W, as iterations want them.
+
+    A block of rows has values B, of which its features are B times a matrix that is the same for
+    all rows: `to_values` multiplies by it, `to_features` by its transpose.
+    """
+
+    # The least relative residual that the precision of products allows, and that precision.
+    least_residual: float = 1e-4
+    dtype: Any = np.float32
+
+    def __init__(self, rows: TrainingRows, size: int, *, fit_intercept: bool) -> None:
+        self.rows, self.size, self._fit_intercept = rows, size, fit_intercept
+        self.targets = rows.targets.reshape(rows.count, -1)
+        self.all_weights = np.ones(rows.count) if rows.weights is None else rows.weights
+        self._threads = blas_thread_count()
+        height = min(_BLOCK_ROWS, _BLOCK_BYTES // (4 * size))
+        self._parts = list(slices(rows.count, max(height, _SMALLEST_BLOCK)))
+        self.leave_out(np.empty(0, np.intp))
+
+    @abstractmethod
+    def block(self, rows: Any) -> Any:
+        """Return the values of some rows."""
+
+    @abstractmethod
+    def inverse(self, alpha: float) -> Inverse:
+        """Return an approximate inverse of ΦᵀWΦ + alpha I."""
+
+    @abstractmethod
+    def trace(self) -> float:
+        """Return about the trace of ΦᵀWΦ."""
+
+    def to_values(self, V: Float64) -> Float64:
+        """Return coefficients of values from those of features."""
+        return V
+
+    def to_features(self, V: Float64) -> Float64:
+        """Return transposed features times numbers, from transposed values times them."""
+        return V
+
+    def leave_out(self, held: Any) -> None:
+        """Give weight zero to some rows: they are not there, and nothing is computed again."""
+        self.weights = self.all_weights.copy()
+        self.weights[held] = 0.0
+        total = max(float(self.weights.sum()), _LEAST_WEIGHT)
+        self.target_mean = np.zeros(self.targets.shape[1])
+        if self._fit_intercept:
+            self.target_mean = self.weights @ self.targets / total
+        centred = self.weights[:, np.newaxis] * (self.targets - self.target_mean)
+        shares = self.weights / total
+        sums = self._transposed_product(np.column_stack((shares, centred)))
+        self.mean, self._right = np.zeros(self.size), sums[:, 1:]
+        if self._fit_intercept:
+            self.mean = sums[:, 0]
+            self._right = self._right - np.multiply.outer(self.mean, centred.sum(axis=0))
+
+    def right_side(self) -> Float64:
+        """Return ΦᵀW times the targets about their means, of shape (m, t)."""
+        return self._right
+
+    def intercept(self, coef: Float64) -> Vector:
+        """Return the constant term of every target."""
+        return np.asarray(self.target_mean - self.mean @ coef)
+
+    def product(self, V: Float64, rows: Any) -> Float64:
+        """Return the features of some rows times coefficients."""
+        values = self.to_values(V).astype(self.dtype)
+        parts = [self.block(rows[part]) @ values for part in slices(len(rows), _BLOCK_ROWS)]
+        return np.concatenate(parts).astype(np.float64)
+
+    def normal_product(self, V: Float64) -> Float64:
+        """Return ΦᵀWΦ V; every block is read once."""
+        values, offset = self.to_values(V).astype(self.dtype), self.mean @ V
+
+        def product(part: slice, block: Any) -> Real:
+            fitted = (block @ values).astype(np.float64) - offset
+            weighted = self.weights[part, np.newaxis] * fitted
+            sums = block.T @ weighted.astype(self.dtype)
+            return np.vstack((sums, weighted.sum(axis=0)))
+
+        total = self._sum(product)
+        of_features = self.to_features(total[:-1])
+        return np.asarray(of_features - np.multiply.outer(self.mean, total[-1]))
+
+    def _transposed_product(self, right: Float64) -> Float64:
+        """Return the transposed features times numbers for every row."""
+        rounded = right.astype(self.dtype)
+        return self.to_features(self._sum(lambda part, block: block.T @ rounded[part]))
+
+    def _sum(self, product: Callable[[slice, Any], Real]) -> Float64:
+        """Add up products of blocks in float64, and in their order whichever thread is faster."""
+        tasks = ordered_map(lambda task: product(*task()), self._tasks(), self._threads)
+        total: Any = 0.0
+        with closing(tasks):
+            for summand in tasks:
+                total = total + summand.astype(np.float64)
+        return np.asarray(total)
+
+    def _tasks(self) -> Iterator[Callable[[], tuple[slice, Any]]]:
+        return (self._task(part) for part in self._parts)
+
+    def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
+        """Return what gives some rows and their values in the thread that multiplies by them."""
+        return lambda: (part, self.block(part))
+
+
+class DenseFeatures(BlockProducts):
+    """Features of any map, and columns beside them."""
+
+    def __init__(
+        self,
+        features: Features,
+        rows: TrainingRows,
+        *,
+        fit_intercept: bool,
+        stored: bool,
+        seed: int,
+    ) -> None:
+        self._features, self._seed = features, seed
+        self._stored: Real | None = None
+        size = features.size(rows.X)
+        if stored:
+            self._stored = np.empty((rows.count, size), np.float32)
+            for part in slices(rows.count, max(_BLOCK_BYTES // size, _BLOCK_ROWS)):
+                self._stored[part] = features.transform(rows.X[part])
+        super().__init__(rows, size, fit_intercept=fit_intercept)
+        self._inverses: SampleInverses | None = None
+
+    def block(self, rows: Any) -> Real:
+        """Return the features of some rows."""
+        if self._stored is not None:
+            stored: Real = self._stored[rows]
+            return stored
+        features: Real = self._features.transform(self.rows.X[rows])
+        return features.astype(np.float32, copy=False)
+
+    def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
+        # Maps of users, and warnings, belong to the thread that called.
+        block = self.block(part)
+        return lambda: (part, block)
+
+    def inverse(self, alpha: float) -> Inverse:
+        """Return the inverse for some rows that stand for all."""
+        return self._sampled().inverse(alpha)
+
+    def trace(self) -> float:
+        """Return about the trace of the Gram matrix, from some rows."""
+        return self._sampled().trace
+
+    def _sampled(self) -> SampleInverses:
+        if self._inverses is None:
+            count = min(SampleInverses.rows_for(self.size), self.rows.count)
+            streams = RandomStreams(self._seed, "kernel-ridge/preconditioner")
+            chosen = np.sort(streams.sample("rows", self.rows.count, count))
+            # They stand for all rows, whichever are held out.
+            weights = self.all_weights[chosen]
+            weights = weights * (float(self.all_weights.sum()) / float(weights.sum()))
+            blocks = (
+                (self.block(chosen[part]) - self.mean.astype(np.float32))
+                * np.sqrt(weights[part, np.newaxis]).astype(np.float32)
+                for part in slices(count, _BLOCK_ROWS)
+            )
+            self._inverses = SampleInverses(blocks, count, self.size)
+        return self._inverses
+
+
+class LandmarkValues(BlockProducts):
+    """Kernel values at landmarks, of which features are L⁻¹ times, and columns beside them."""
+
+    def __init__(
+        self, features: Features, rows: TrainingRows, *, fit_intercept: bool, stored: bool
+    ) -> None:
+        assert features.landmarks is not None
+        self.factor = features.landmarks.factor_
+        self._values = features.values_in_float32()
+        self._stored: Real | None = None
+        size = features.size(rows.X)
+        if stored:
+            self._stored = self._computed(rows.X, size)
+        self._inverses = LandmarkInverses(self.factor)
+        super().__init__(rows, size, fit_intercept=fit_intercept)
+
+    def _computed(self, X: Rows, size: int) -> Real:
+        """Return the values of all rows, computed by several threads."""
+        stored = np.empty((X.shape[0], size), np.float32)
+
+        def write(part: slice) -> None:
+            stored[part] = self._values(X[part])
+
+        parts = slices(X.shape[0], _BLOCK_ROWS)
+        with closing(ordered_map(write, parts, blas_thread_count())) as written:
+            for _ in written:
+                pass
+        return stored
+
+    def block(self, rows: Any) -> Real:
+        """Return the kernel values of some rows."""
+        return self._values(self.rows.X[rows]) if self._stored is None else self._stored[rows]
+
+    def to_values(self, V: Float64) -> Float64:
+        """Return L⁻ᵀ V; columns are their own features."""
+        return self._solved(V, trans=1)
+
+    def to_features(self, V: Float64) -> Float64:
+        """Return L⁻¹ V."""
+        return self._solved(V, trans=0)
+
+    def trace(self) -> float:
+        """Return about the trace of the Gram matrix: that of all rows like the landmarks."""
+        return float(self.all_weights.sum()) * self._inverses.mean_square
+
+    def inverse(self, alpha: float) -> Inverse:
+        """Return the inverse with landmarks as a sample of the rows, and the columns' diagonal."""
+        of_map = self._inverses.inverse(alpha, float(self.all_weights.sum()))
+        beside = self.size - len(self.factor)
+        if not beside:
+            return of_map
+        squares = np.zeros(beside)
+        for part in self._parts:
+            columns = self.block(part)[:, -beside:].astype(np.float64)
+            squares += self.all_weights[part] @ columns**2
+        return beside_diagonal(of_map, len(self.factor), squares + alpha)
+
+    def _solved(self, V: Float64, *, trans: int) -> Float64:
+        size = len(self.factor)
+        solved = linalg.solve_triangular(
+            self.factor, V[:size], lower=True, trans=trans, check_finite=False
+        )
+        return np.concatenate((solved, V[size:])) if len(V) > size else np.asarray(solved)
+
+
+class SparseColumns(BlockProducts):
+    """Features of a map, if there is one, and sparse columns side by side."""
+
+    def __init__(self, features: Features, rows: TrainingRows, *, fit_intercept: bool) -> None:
+        plain = Features(features.feature_map)
+        self._plain = plain if features.feature_map is not None else None
+        self._of_map = 0 if self._plain is None else plain.size(rows.X)
+        if self._plain is None:
+            self.dtype, self.least_residual = np.float64, 1e-12
+        self._Z = np.empty((rows.count, self._of_map), np.float32)
+        if self._plain is not None:
+            for part in slices(rows.count, _BLOCK_ROWS):
+                self._Z[part] = plain.transform(rows.X[part])
+        self._factor = math.sqrt(features.weight)
+        super().__init__(rows, self._of_map + rows.X.shape[1], fit_intercept=fit_intercept)
+        # Slicing sparse rows takes longer than a product with them.
+        self._parts = [slice(0, rows.count)]
+
+    def block(self, rows: Any) -> Any:
+        """Return features and columns side by side."""
+        return _SideBySide(self._Z[rows], self.rows.X[rows], self._factor)
+
+    def _gram_of_map(self) -> Float64:
+        weighted = self._Z * self.all_weights.astype(np.float32)[:, np.newaxis]
+        return np.asarray(self._Z.T @ weighted, dtype=np.float64)
+
+    def _squares(self) -> Vector:
+        X = self.rows.X
+        return np.asarray(self._factor**2 * (X.multiply(X).T @ self.all_weights))
+
+    def trace(self) -> float:
+        """Return the trace of the Gram matrix."""
+        return float(self._squares().sum() + np.trace(self._gram_of_map()))
+
+    def inverse(self, alpha: float) -> Inverse:
+        """Return the inverse of the features' Gram matrix, and of the diagonal of the columns'."""
+        factor = linalg.cho_factor(self._gram_of_map() + alpha * np.eye(self._of_map))
+        solve: Inverse = lambda V: np.asarray(linalg.cho_solve(factor, V))  # noqa: E731
+        of_map = solve if self._of_map else np.copy
+        return beside_diagonal(of_map, self._of_map, self._squares() + alpha)
+
+
+class _SideBySide(NamedTuple):
+    """A dense and a scaled sparse matrix as one."""
+
+    Z: Real
+    X: Rows
+    factor: float
+
+    def __matmul__(self, V: Real) -> Real:
+        size = self.Z.shape[1]
+        return np.asarray(self.Z @ V[:size] + self.X @ (self.factor * V[size:]))
+
+    @property
+    def T(self) -> _Transposed:  # noqa: N802
+        """The transpose."""
+        return _Transposed(self)
+
+
+class _Transposed(NamedTuple):
+    matrix: _SideBySide
+
+    def __matmul__(self, values: Real) -> Real:
+        Z, X, factor = self.matrix
+        return np.concatenate((Z.T @ values, factor * (X.T @ values)))

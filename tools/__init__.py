@@ -1,0 +1,1 @@
+"""Builds, checks and releases the distributions; `make` calls it, the library never does."""

@@ -1,0 +1,112 @@
+"""Checks what a release needs, and publishes nothing: `python -m tools.release`.
+
+It reports all that is missing, not only the first of it, and then ends with code 1.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.build_wheels import TARGETS, check_wheel
+from tools.check_wheels import CHECKS
+from tools.commands import DIST, ROOT, CommandError, run, say
+
+_VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
+_NEEDED = ("CITATION.cff", "LICENSE", "README.md", "SECURITY.md")
+
+
+def main() -> None:
+    """Say what is missing, or how to publish."""
+    version = _VERSION.findall((ROOT / "src/powersketch/__init__.py").read_text())[0]
+    say(f"powersketch {version}")
+    missing = [
+        *missing_in_repository(version),
+        *missing_in_changelog((ROOT / "CHANGELOG.md").read_text(), version),
+        *missing_distributions(version),
+        *failing_commands(),
+    ]
+    for sentence in missing:
+        say(f"missing: {sentence}")
+    if missing:
+        sys.exit(1)
+    say("Nothing is missing. Nothing was published, either: upload the files in dist/ by hand.")
+
+
+def missing_in_repository(version: str) -> Iterator[str]:
+    """Yield what is wrong with files, work tree and tag."""
+    for name in _NEEDED:
+        if not (ROOT / name).exists():
+            yield f"the file {name}"
+    if run(["git", "status", "--porcelain"]).strip():
+        yield "a commit: the work tree has changes"
+    if f"v{version}" not in run(["git", "tag", "--points-at", "HEAD"]).split():
+        yield f"the tag v{version} at this commit: git tag -s v{version}"
+
+
+def missing_in_changelog(text: str, version: str) -> Iterator[str]:
+    """Yield what the changelog lacks: a dated section, and nothing left over above it."""
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    dated = re.compile(rf"\[{re.escape(version)}\] - \d{{4}}-\d{{2}}-\d{{2}}")
+    if not any(dated.fullmatch(heading) for heading in headings):
+        yield f"a section '## [{version}] - YYYY-MM-DD' in CHANGELOG.md"
+    unreleased = text.partition("## [Unreleased]")[2].partition("\n## ")[0]
+    if unreleased.strip():
+        yield "an empty section [Unreleased]: its entries belong to the release"
+
+
+def missing_distributions(version: str) -> Iterator[str]:
+    """Yield which files of dist/ are not there or not right."""
+    if not (DIST / f"powersketch-{version}.tar.gz").exists():
+        yield f"the sdist of {version}: run make wheels"
+    else:
+        yield from missing_in_sdist(DIST / f"powersketch-{version}.tar.gz", version)
+    for target in TARGETS:
+        for tag in ("cp311-cp311", "cp312-abi3"):
+            found = list(DIST.glob(f"powersketch-{version}-{tag}-*{target.wheel_platform}.whl"))
+            if len(found) != 1:
+                yield f"the wheel {tag} for {target.wheel_platform}: run make wheels"
+            else:
+                yield from _faults_of_wheel(found[0])
+
+
+def missing_in_sdist(sdist: Path, version: str) -> Iterator[str]:
+    """Yield which files that a build needs the source distribution lacks."""
+    with tarfile.open(sdist) as archive:
+        names = set(archive.getnames())
+    for path in ("CMakeLists.txt", "native/exports.map", "pyproject.toml", *_NEEDED):
+        if f"powersketch-{version}/{path}" not in names:
+            yield f"{path} in {sdist.name}"
+
+
+def _faults_of_wheel(wheel: Path) -> Iterator[str]:
+    try:
+        check_wheel(wheel)
+    except CommandError as error:
+        yield str(error)
+    with zipfile.ZipFile(wheel) as archive:
+        if not any(name.endswith("licenses/LICENSE") for name in archive.namelist()):
+            yield f"the licence in {wheel.name}"
+
+
+def failing_commands() -> Iterator[str]:
+    """Yield which of the commands that check the rest do not pass."""
+    targets: dict[str, list[str]] = {"test": [], "test-wheels": [f"CHECK={' '.join(CHECKS)}"]}
+    makefile = (ROOT / "Makefile").read_text()
+    if re.search(r"^docs:", makefile, re.MULTILINE):
+        targets["docs"] = []
+    else:
+        yield "the documentation: there is no make docs"
+    for target, options in targets.items():
+        try:
+            run(["make", target, *options], show=True)
+        except CommandError as error:
+            yield f"a passing make {target}: {error}"
+
+
+if __name__ == "__main__":
+    main()
