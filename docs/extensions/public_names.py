@@ -41,6 +41,12 @@ GROUPS = (
         ("SketchedKernelRidge", "SketchedKernelRidgeClassifier", "LearnedMetric"),
     ),
     Group(
+        "Tables and files",
+        "Tables of mixed columns as numbers; models as files that are safe to load.",
+        "powersketch",
+        ("TablePreparation", "save", "load"),
+    ),
+    Group(
         "Kernel systems",
         "Linear systems with a kernel matrix.",
         "powersketch",
@@ -52,6 +58,12 @@ GROUPS = (
         "What a comparison returns.",
         "powersketch.comparison",
         ("Comparison", "Measurement", "Recommendation", "ExactKernel"),
+    ),
+    Group(
+        "Reports",
+        "A model on rows held out, beside a linear model and gradient boosting.",
+        "powersketch.reports",
+        ("assess", "automatic_model"),
     ),
     Group(
         "Accuracy",
