@@ -27,7 +27,8 @@ extensions = [
     "docs.extensions.project_pages",
 ]
 exclude_patterns = ["extensions", "**/sg_execution_times.rst", "sg_execution_times.rst"]
-nitpicky = False
+smartquotes = False  # values of options are shown as they are typed
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 88
 add_module_names = False
 default_role = "code"  # docstrings mark names with single backquotes

@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from docs.extensions.project_pages import reference_keys, write_if_changed
 from docs.extensions.public_names import GROUPS, Group, public_objects
 
-_SKIPPED = re.compile(r"set_\w+_request$")
+_SKIPPED = re.compile(r"set_\w+_request$|kernel_class$")
 _FORMS = {"class": "autoclass", "exception": "autoexception", "function": "autofunction"}
 
 
@@ -86,7 +86,7 @@ def title(text: str, line: str) -> str:
 def skip_member(
     app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out what scikit-learn generates for its routing of metadata."""
+    """Leave out what scikit-learn generates to route metadata, and what serves registries only."""
     return True if _SKIPPED.match(name) else None
 
 

@@ -89,8 +89,8 @@ def _errors_by_degree(axes: Any) -> None:
     degrees = [row["degree"] for row in rows]
     axes.plot(degrees, [row["default"] for row in rows], "o-", color=OURS)
     axes.plot(degrees, [row["scikit-learn"] for row in rows], "s-", color=PEER)
-    axes.annotate("PolynomialSketch", (degrees[-1], rows[-1]["default"]), (-4, 14),
-                  textcoords="offset points", ha="right", color=OURS, weight="bold")  # fmt: skip
+    axes.annotate("PolynomialSketch", (degrees[1], rows[1]["default"]), (4, -30),
+                  textcoords="offset points", ha="left", color=OURS, weight="bold")  # fmt: skip
     axes.annotate("PolynomialCountSketch", (degrees[-1], rows[-1]["scikit-learn"]), (-4, -18),
                   textcoords="offset points", ha="right", color=PEER, weight="bold")  # fmt: skip
     axes.set_xscale("log", base=2)
