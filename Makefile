@@ -37,7 +37,7 @@ ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1
 MAKEFLAGS += --jobs=2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint sanitize clang hostile bench readme wheels test-wheels release clean
+.PHONY: help demo test lint sanitize clang hostile bench readme docs wheels test-wheels release clean
 
 help:
 	@echo "make demo    build, then show features beside scikit-learn's, and a model beside others"
@@ -47,6 +47,7 @@ help:
 	@echo "make clang   compile the routines with Clang and compare the bits of all instruction sets"
 	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
 	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
+	@echo "make docs    build the documentation site with its gallery into build/docs, and check its links"
 	@echo "make readme  write the measured figures into README.md and docs"
 	@echo "make wheels  build the sdist and the wheels for Linux and macOS into dist/"
 	@echo "make test-wheels  install these wheels into clean environments and test them, AArch64 under qemu"
@@ -126,6 +127,11 @@ bench: $(VENV)/.bench
 readme: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.readme
 
+# The reader of a warning cannot repair it, so that warnings are errors. Nothing is fetched.
+docs: $(VENV)/.docs
+	$(ONE_BLAS_THREAD) $(BIN)/python -m sphinx -W --keep-going -q docs build/docs
+	$(BIN)/python -m docs.extensions.check_site build/docs
+
 # All systems, from this machine; see tools/build_wheels.py.
 wheels: $(VENV)/.wheels
 	$(BIN)/python -m tools.build_wheels
@@ -139,7 +145,7 @@ release: $(VENV)/.wheels
 	$(BIN)/python -m tools.release
 
 clean:
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/_static/drawn docs/api docs/measurements.md docs/gallery docs/project docs/theory/references.md .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -163,6 +169,10 @@ $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(PIP) install --no-build-isolation -e '.[bench]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(PIP) install --no-build-isolation -e '.[docs]'
 	@touch $@
 
 $(VENV)/.wheels: $(VENV)/.installed

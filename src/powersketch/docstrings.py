@@ -200,7 +200,7 @@ kernel_ : kernel
     map knows it. With a linear part it is a ``kernels.WithLinear``.
 metric_ : ndarray of shape (d, d)
     The metric of these columns, of trace one, if one was learned.
-feature_importances_ : ndarray of shape (n_features_in_,)
+feature_importances_ : ndarray of shape (n_features,)
     Its diagonal, by given columns and of sum one.
 alpha_, alphas_, scores_ : float, ndarray, ndarray
     The penalty in use; the path it was chosen from, and the scores.
@@ -211,8 +211,8 @@ effective_dimension_ : float
 choice_ : Choice
     What was chosen, and why, where something was; ``print(model.choice_)`` says it in sentences.
 X_fit_, dual_coef_ : array, ndarray of shape (n,) or (n, t)
-    f(x) = kernel_(x, X_fit_) @ dual_coef_, with the exact kernel and "row-sketch"; the rows in use,
-    as the kernel sees them.
+    ``f(x) = kernel_(x, X_fit_) @ dual_coef_``, with the exact kernel and "row-sketch"; the rows in
+    use, as the kernel sees them.
 solver_result_ : SolverResult
     How iterations fared: residuals after every step, and errors at rows held out if there were
     any. With ``solver="cg"``, and with "exact" and a number for alpha.

@@ -153,7 +153,7 @@ class Certificate:
 @storable
 @dataclass(frozen=True)
 class EntrywiseError:
-    """Errors |⟨z(x), z(y)⟩ − k(x, y)| of pairs of different rows.
+    """Errors ``|⟨z(x), z(y)⟩ − k(x, y)|`` of pairs of different rows.
 
     Parameters
     ----------

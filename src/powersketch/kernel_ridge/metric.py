@@ -92,7 +92,7 @@ class LearnedMetric(
     ----------
     metric_ : ndarray of shape (d, d)
         The metric M of the scaled columns, of trace one.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Its diagonal by given columns, of sum one.
     seed_ : int
         The seed that all random numbers come from.

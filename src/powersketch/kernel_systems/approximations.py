@@ -93,7 +93,7 @@ def sketched_data(
     """Return the inverse of the exact kernel matrix of compressed rows, plus alpha I.
 
     The kernels are functions of inner products and norms. A sketch keeps the inner products of n
-    rows if it has a few times n coordinates ([SWYZ21], Lemma 4.4), and the norms are known. It is
+    rows if it has a few times n coordinates ([SWYZ21], Lemma 4.5), and the norms are known. It is
     the best approximation for rows whose length is much larger than their number.
 
     A size of None takes three coordinates per row, or the rows as they are if that is not less.

@@ -36,7 +36,13 @@ _ENTRIES_CONVERTED = 2**21
 
 
 class SymmetricOperator(LinearOperator):
-    """A symmetric matrix in float64; subclasses multiply several vectors by it in `_matmat`."""
+    """A symmetric matrix in float64; subclasses multiply several vectors by it in `_matmat`.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows and of columns.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__(np.dtype(np.float64), (size, size))

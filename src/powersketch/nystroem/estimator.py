@@ -121,18 +121,18 @@ class LeverageNystroem(
     ----------
     kernel_ : powersketch.kernels.Kernel
         The exact kernel that the features approximate.
-    landmark_indices_ : ndarray of shape (n_components_,)
+    landmark_indices_ : ndarray of shape (n_landmarks,)
         Which rows of X are landmarks, ascending.
-    landmarks_ : ndarray or CSR of shape (n_components_, n_features)
+    landmarks_ : ndarray or CSR of shape (n_landmarks, n_features)
         These rows.
-    scores_ : ndarray of shape (n_components_,)
+    scores_ : ndarray of shape (n_landmarks,)
         Their estimated leverage scores, in [0, 1]; one where all rows are landmarks, and
-        n_components_ / n_samples where they were drawn uniformly.
+        `n_components_` over the number of rows where they were drawn uniformly.
     jitter_ : float
         The relative jitter in use.
     seed_ : int
         The seed that all random numbers come from.
-    factor_ : ndarray of shape (n_components_, n_components_)
+    factor_ : ndarray of shape (n_landmarks, n_landmarks)
         The lower triangular Cholesky factor Rᵀ of k(L, L), jitter included.
     n_components_ : int
         Number of features: `n_components`, or n_samples if that is smaller.
@@ -247,7 +247,7 @@ class LeverageNystroem(
 
         Returns
         -------
-        Z : ndarray of shape (n_samples, n_components_)
+        Z : ndarray of shape (n_samples, n_landmarks)
             float32 for float32 rows, else float64. For rows of another array library in main
             memory, with ``sklearn.set_config(array_api_dispatch=True)``, an array of that library.
             Of Dask collections, a lazy Dask array.
@@ -282,8 +282,8 @@ class LeverageNystroem(
         Returns
         -------
         callable
-            From X of shape (n_samples, n_features) to k(X, landmarks_), of shape (n_samples,
-            n_components_): in float32 if rows are float32 and that is accurate enough to solve for
+            From X of shape (n_samples, n_features) to `k(X, landmarks_)`, of shape (n_samples,
+            n_landmarks): in float32 if rows are float32 and that is accurate enough to solve for
             features, else in float64.
         """
         check_is_fitted(self)
