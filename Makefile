@@ -48,7 +48,7 @@ help:
 	@echo "make hostile attack every estimator and every file reader, and count which promises hold"
 	@echo "make bench   build, then measure against other libraries and the machine limits (PART=... for a part)"
 	@echo "make docs    build the documentation site with its gallery into build/docs, and check its links"
-	@echo "make readme  write the measured figures into README.md"
+	@echo "make readme  write the measured figures into README.md and docs"
 	@echo "make wheels  build the sdist and the wheels for Linux and macOS into dist/"
 	@echo "make test-wheels  install these wheels into clean environments and test them, AArch64 under qemu"
 	@echo "make release check what a release needs: tag, changelog, wheels, documentation, tests; publishes nothing"
