@@ -68,8 +68,7 @@ def references_page() -> str:
         for key, (work, use) in sorted(references().items())
     ]
     opening = (
-        "# References\n\nCode and documentation cite these works by key. Bibliographic data were "
-        "compared with public indexes, and with the paper's own citations where it has them.\n"
+        "# References\n\nCode and documentation cite these works by key.\n"
     )
     return "\n".join([opening, *entries])
 
