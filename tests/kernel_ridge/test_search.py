@@ -255,6 +255,15 @@ class TestSmallAndDegenerate:
         with_constant = SketchedKernelRidge(random_state=0).fit(wider, y)
         np.testing.assert_allclose(with_constant.predict(wider), plain.predict(X), atol=1e-6)
 
+    def test_honest_extremes_of_an_exact_relation_are_not_clipped(self) -> None:
+        random = np.random.default_rng(0)
+        X = random.exponential(size=(600, 4))
+        X[random.permutation(600)[:8], 1] *= 40.0
+        y = X @ [1.0, 2.0, -1.0, 0.5]
+        model = SketchedKernelRidge(random_state=0).fit(X[:500], y[:500])
+        assert model.score(X[500:], y[500:]) > 0.9999
+        assert "linear model" in str(model.choice_)
+
     @pytest.mark.parametrize("scaling", ["scaled", "indicators"])
     def test_a_scaling_that_has_nothing_to_do_is_as_it_is(self, scaling: str) -> None:
         X, y = curve(100)

@@ -286,13 +286,35 @@ class Search:
         return least_error(self.trials)
 
     def simplest_of_the_best(self) -> Trial:
-        """Return the best trial, or the best line where the difference may well be chance."""
+        """Return the best trial, or the best line where the difference may well be chance.
+
+        Where a line is better by far with every entry as it is, none of them is an error.
+        """
         best, lines = self.best(), self._lines()
         if lines:
             noise = standard_error(lines[0].squares, best.squares)
             if lines[0].error - best.error <= _STANDARD_ERRORS * noise:
-                return lines[0]
-        return best
+                best = lines[0]
+        line = self._line_without_limits()
+        if line is None or best.error - line.error <= standard_error(best.squares, line.squares):
+            return best
+        self.trials.append(line)
+        return line
+
+    def _line_without_limits(self) -> Trial | None:
+        """Return the line of columns that are not clipped; None where no entry is."""
+        X = self.pilot.rows.X
+        if self.clip is None or is_sparse(X):
+            return None
+        limits = summary_of(self._rows.X, self.clip)
+        assert limits is not None
+        if (limits.lower <= X.min(axis=0)).all() and (X.max(axis=0) <= limits.upper).all():
+            return None
+        summary = summary_of(self._rows.X, None)
+        columns = prepared_columns(self._rows.X, summary, "scaled", None)
+        assert columns is not None
+        view = self.pilot.view(normalised(columns, X, self.streams))
+        return self.pilot.trial(view, Linear())
 
     def try_given(self, columns: Columns, kernel: Kernel) -> None:
         """Try a kernel, with several gammas if its gamma is to be chosen."""
