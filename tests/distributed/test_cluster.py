@@ -100,7 +100,7 @@ def test_a_killed_worker_changes_no_bit(client: Any, after: float) -> None:
 
 def test_errors_of_tasks_name_the_block(client: Any) -> None:
     X, y = generated()
-    bad = da.concatenate([X[: 3 * BLOCK], X[3 * BLOCK :] * np.nan])
+    bad = da.concatenate([X.blocks[:3], X.blocks[3] * np.nan, X.blocks[4:]])
     with pytest.raises(InputError, match="block 3 of X, which begins at row 1500"):
         model().fit(bad, y)
 

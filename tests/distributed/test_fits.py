@@ -272,3 +272,20 @@ class TestBadInput:
             with pytest.raises(InputError, match="block 8"):
                 model.fit(in_blocks(X, 100), self.y)
         np.testing.assert_array_equal(model.coef_, coef)
+
+
+def test_where_blocks_lie_in_memory_changes_no_bit() -> None:
+    def moved(block: Any) -> Any:
+        # As if it had come from another worker: beginning at an odd byte.
+        memory = np.empty(block.nbytes + 1, np.uint8)
+        elsewhere = np.frombuffer(memory.data, block.dtype, block.size, 1).reshape(block.shape)
+        elsewhere[...] = block
+        return elsewhere
+
+    X, y = waves(900)
+    model = SketchedKernelRidge("gaussian", features="sketch", alpha=1.0, random_state=0)
+    rows, targets = in_blocks(X, 300), in_blocks(y, 300)
+    with many_rows_from(400):
+        coef = model.fit(rows, targets).coef_
+        model.fit(rows.map_blocks(moved), targets.map_blocks(moved))
+    np.testing.assert_array_equal(model.coef_, coef)
