@@ -88,7 +88,7 @@ def _only_on(compute: Any, worker: str) -> Any:
     return lambda tasks: compute(tasks, workers=[worker], allow_other_workers=False)
 
 
-@pytest.mark.parametrize("after", [0.05, 0.6, 1.2])
+@pytest.mark.parametrize("after", [0.3, 1.0])
 def test_a_killed_worker_changes_no_bit(client: Any, after: float) -> None:
     X, y = generated(0.1)
     expected = model().fit(*dask.compute(*generated(), scheduler="threads")).coef_
