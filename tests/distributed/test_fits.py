@@ -272,3 +272,21 @@ class TestBadInput:
             with pytest.raises(InputError, match="block 8"):
                 model.fit(in_blocks(X, 100), self.y)
         np.testing.assert_array_equal(model.coef_, coef)
+
+
+def test_where_blocks_lie_in_memory_changes_no_bit() -> None:
+    def moved(block: Any) -> Any:
+        # As if it had come from another worker: beginning at an odd byte. Of fewer numbers than
+        # NumPy takes at a time, sums would have the same bits.
+        memory = np.empty(block.nbytes + 1, np.uint8)
+        elsewhere = np.frombuffer(memory.data, block.dtype, block.size, 1).reshape(block.shape)
+        elsewhere[...] = block
+        return elsewhere
+
+    X, y = waves(60_000)
+    model = SketchedKernelRidge("gaussian", features="sketch", alpha=1.0, random_state=0)
+    rows, targets = in_blocks(X, 20_000), in_blocks(y, 20_000)
+    with many_rows_from(400):
+        coef = model.fit(rows, targets).coef_
+        model.fit(rows.map_blocks(moved), targets.map_blocks(moved))
+    np.testing.assert_array_equal(model.coef_, coef)

@@ -131,7 +131,16 @@ def checked_block(block: Any, number: int, meta: Any, name: str = "X") -> Any:
             f"which one it is, for instance by {name}.map_blocks(scipy.sparse.csr_array, "
             "meta=scipy.sparse.csr_array((0, 0)))."
         )
-    return block
+    return aligned_in_memory(block)
+
+
+def aligned_in_memory(values: Any) -> Any:
+    """Return an array as NumPy itself would have placed it in memory.
+
+    One that came from another worker may begin at any byte, and NumPy adds up numbers in another
+    order there: bits would depend on who computed what.
+    """
+    return np.require(values, requirements=["C", "A"]) if type(values) is np.ndarray else values
 
 
 def in_block(number: int, first: int | None, call: Callable[[], Any]) -> Any:

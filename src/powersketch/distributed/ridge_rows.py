@@ -17,7 +17,7 @@ from dask.delayed import Delayed
 from sklearn.base import is_classifier
 
 from powersketch.arrays import Float64
-from powersketch.distributed.blocks import RowBlocks, checked_block, in_block
+from powersketch.distributed.blocks import RowBlocks, aligned_in_memory, checked_block, in_block
 from powersketch.distributed.lazy import shared_task
 from powersketch.distributed.running import compute, tree
 from powersketch.exceptions import InputError, OutlierWarning, held_back
@@ -46,11 +46,12 @@ class Block(NamedTuple):
 
     def checked(self, meta: Any) -> Block:
         """Return the block if it is what it was declared to be."""
-        checked_block(self.X, self.number, meta)
+        X = checked_block(self.X, self.number, meta)
         for name, values in (("y", self.y), ("sample_weight", self.weights)):
             if values is not None and len(values) != self.X.shape[0]:
                 raise InputError(f"{name} has {len(values)} rows, X has {self.X.shape[0]}.")
-        return self
+        y, weights = aligned_in_memory(self.y), aligned_in_memory(self.weights)
+        return self._replace(X=X, y=y, weights=weights)
 
 
 class _Chosen(NamedTuple):

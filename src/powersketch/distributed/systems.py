@@ -17,9 +17,8 @@ from dask.delayed import Delayed
 from powersketch.arrays import Float64, slices
 from powersketch.distributed.blocks import RowBlocks, checked_block, in_block
 from powersketch.distributed.lazy import shared_task
-from powersketch.distributed.maps import fit_map
+from powersketch.distributed.maps import choice_rows, fit_map
 from powersketch.distributed.running import compute, tree
-from powersketch.distributed.sample import choice_rows
 from powersketch.exceptions import InputError
 from powersketch.execution import blas_threads
 from powersketch.feature_maps import MOST_CHOICE_ROWS, map_for
