@@ -67,9 +67,7 @@ def references_page() -> str:
         f"(reference-{key.lower()})=\n\n**[{key}]**\n: {work}\n\n  *Used for:* {use}\n"
         for key, (work, use) in sorted(references().items())
     ]
-    opening = (
-        "# References\n\nCode and documentation cite these works by key.\n"
-    )
+    opening = "# References\n\nCode and documentation cite these works by key.\n"
     return "\n".join([opening, *entries])
 
 
