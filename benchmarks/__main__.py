@@ -22,6 +22,7 @@ PARTS = {
     "ridge": ("ridge.row_sketch", "ridge.memory", "ridge.path", "ridge.prediction"),
     "certificates": ("certificates.coverage", "certificates.automatic_sizes"),
     "large": ("large.images", "large.streams", "large.exact", "large.choices"),
+    "dask": ("dask.two_processes", "dask.failures", "dask.scaling"),
     "models": ("models.regressions", "models.classifications", "models.keel"),
     "comparisons": (
         "comparisons.power_methods_speed",
@@ -31,7 +32,7 @@ PARTS = {
     ),
 }
 MODULES = tuple(chain.from_iterable(PARTS.values()))
-WITHOUT_IMAGES = ("speed", "accuracy", "memory", "house", "comparisons")
+WITHOUT_IMAGES = ("speed", "accuracy", "memory", "house", "dask", "comparisons")
 
 
 def main() -> None:
@@ -96,7 +97,7 @@ def run(modules: list[str], *, quick: bool) -> None:
     console.print(f"\n{closing_sentence(every)}")
     if not quick:
         console.print(
-            f"Kept in {os.path.relpath(RESULTS)}; `make readme` puts them into README.md and docs."
+            f"Kept in {os.path.relpath(RESULTS)}; `make readme` shows them in README.md and docs."
         )
 
 

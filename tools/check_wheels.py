@@ -31,7 +31,7 @@ from tools.commands import (
 )
 from tools.debian_python import DebianPython
 
-TESTS = BUILD / "tests"
+TESTS = BUILD / "tests" / str(os.getpid())  # of this run: others may be under way
 # What the compiled module does, what estimators promise, and the solvers on top of them.
 CORE = (
     "tests/test_random_streams.py",
@@ -70,9 +70,12 @@ def main() -> None:
     parser.add_argument("checks", nargs="*", choices=[[], *CHECKS], help="default: all")
     chosen = parser.parse_args().checks or list(CHECKS)
     _copy_tests()
-    for name in chosen:
-        say(f"== {name}")
-        CHECKS[name]()
+    try:
+        for name in chosen:
+            say(f"== {name}")
+            CHECKS[name]()
+    finally:
+        shutil.rmtree(TESTS)
 
 
 def check_without_compiler() -> None:
@@ -129,7 +132,9 @@ def check_aarch64() -> None:
         python.install(wheel_for(python.version, python.machine), *TEST_TOOLS)
         name = f"Python {python.version} on {python.machine}"
         _compare_bits(name, json.loads(python.run([*_BITS], TESTS)))
-        python.run(["-m", "pytest", "-q", "-n", "2", *EMULATED], TESTS, show=True)
+        # An emulated program cannot start others of its kind: no helpers, no other processes.
+        options = ["-p", "no:xdist", "-k", "not other_processes"]
+        python.run(["-m", "pytest", "-q", *options, *EMULATED], TESTS, show=True)
 
 
 CHECKS: dict[str, Callable[[], None]] = {
@@ -161,7 +166,6 @@ def oldest_dependencies() -> list[str]:
 
 
 def _copy_tests() -> None:
-    shutil.rmtree(TESTS, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tests", TESTS / "tests", ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", TESTS)

@@ -95,9 +95,9 @@ def _measure_stream(rows: int, columns: int, features: int, folder: Path) -> Non
         block = np.load(path, mmap_mode="r")[start : start + step]
         model.partial_fit(np.ascontiguousarray(block[:, :columns]), block[:, columns])
     _ = model.coef_
-    seconds = time.perf_counter() - start_of_fit
+    seconds, peak = time.perf_counter() - start_of_fit, peak_bytes()
     least = _least_seconds(model.feature_map_, rows, columns, features)
-    print_figures({"seconds": seconds, "least s": least, "peak MB": peak_bytes() / 1e6})
+    print_figures({"seconds": seconds, "least s": least, "peak MB": peak / 1e6})
 
 
 def _least_seconds(sketch: PolynomialSketch, rows: int, columns: int, features: int) -> float:

@@ -22,6 +22,10 @@ class InputTypeError(TypeError):
     """What was given is of the wrong type; the message says which one is right."""
 
 
+class ClusterError(RuntimeError):
+    """Machines that were to compute are lost, or do not fit together; nothing was changed."""
+
+
 class OutlierWarning(UserWarning):
     """A few rows are so far from all others that they would decide everything.
 

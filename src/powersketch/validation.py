@@ -18,6 +18,7 @@ from sklearn.utils import check_array
 from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows
 from powersketch.ecosystem import is_of_array_library, shared_with_numpy
+from powersketch.engines import refuse_elsewhere
 from powersketch.exceptions import InputError, InputTypeError
 
 REAL_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -117,11 +118,13 @@ def sound_array(name: str, X: Any) -> Any:
     """Return the array if it can be read without harm, or say what is wrong with it.
 
     Sparse matrices must point at entries that exist, and masked arrays may have no masked entry.
-    Arrays of other libraries become NumPy arrays of the same memory. Anything else is left to later
-    checks.
+    Rows that are elsewhere, such as those of Dask, would be loaded by the next function that takes
+    them for an array, and are refused. Arrays of other libraries become NumPy arrays of the same
+    memory. Anything else is left to later checks.
     """
     if type(X) is np.ndarray:
         return X
+    refuse_elsewhere(name, X)
     if sparse.issparse(X):
         return _sound_sparse(name, X)
     if isinstance(X, np.ma.MaskedArray):

@@ -36,11 +36,9 @@ _BESIDE: dict[str, dict[str, Any]] = {"composition": {"depth": 2}}
 _MEANT = (
     ("eps", "row-sketch"),
     ("tol", "exact"),
-    ("memory_budget", "exact"),
-    ("memory_budget", "row-sketch"),
-    ("memory_budget", "auto"),
+    # A limit of every fit, of which a small one has no need.
+    ("memory_budget", ""),
     ("time_budget", "auto"),
-    ("memory_budget", "default"),
     ("time_budget", "default"),
 )
 HUGE: dict[str, dict[str, Any]] = {

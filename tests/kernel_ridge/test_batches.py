@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from powersketch import SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.kernel_ridge import base
+from powersketch.kernel_ridge import blockwise
 from tests.kernel_ridge.ridge_data import Float64, classifier, ridge, std, waves, weights
 
 PARTS = [slice(start, start + 100) for start in range(0, 400, 100)]
@@ -22,7 +22,7 @@ PARTS = [slice(start, start + 100) for start in range(0, 400, 100)]
 @pytest.fixture(autouse=True)
 def few_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two batches of a hundred rows do for the choices."""
-    monkeypatch.setattr(base, "FIRST_ROWS", 200)
+    monkeypatch.setattr(blockwise, "FIRST_ROWS", 200)
 
 
 def model(**parameters: Any) -> SketchedKernelRidge:
@@ -63,7 +63,7 @@ def test_they_equal_blocks_with_everything_chosen() -> None:
 
 
 def test_few_rows_are_fitted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "FIRST_ROWS", 20_000)
+    monkeypatch.setattr(blockwise, "FIRST_ROWS", 20_000)
     X, y = waves()
     found = SketchedKernelRidge("gaussian", random_state=0).fit_batches(pairs(X, y))
     assert found.choice_.name == "exact"
@@ -145,7 +145,7 @@ class TestGenerators:
     def test_may_fill_one_array_again_and_again(
         self, first: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(base, "FIRST_ROWS", first)
+        monkeypatch.setattr(blockwise, "FIRST_ROWS", first)
         X, y = waves()
         rows, targets = np.empty((100, 2)), np.empty(100)
 

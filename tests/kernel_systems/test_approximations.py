@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from powersketch import SketchPreconditioner
+from powersketch.kernel_systems import approximations
 from powersketch.kernel_systems.approximations import compressed_rows, useful_shift
 from powersketch.kernels import Gaussian, Polynomial
 from powersketch.random_streams import RandomStreams
@@ -53,3 +57,14 @@ def test_rows_far_from_the_origin_are_compressed_as_well() -> None:
     )
     K = kernel(X)
     assert np.linalg.norm(far - K) < 1.5 * np.linalg.norm(near - K)
+
+
+def test_columns_of_very_many_rows_are_kept_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    options: dict[str, Any] = {"alpha": 0.1, "strategy": "nystroem", "n_components": 40}
+    usual = SketchPreconditioner(X, Gaussian(0.1), random_state=0, **options)
+    monkeypatch.setattr(approximations, "_MANY_ROWS", 100)
+    many = SketchPreconditioner(X, Gaussian(0.1), random_state=0, **options)
+    V = np.random.default_rng(1).normal(size=(300, 2))
+    np.testing.assert_allclose(many @ V, usual @ V, rtol=0, atol=1e-3 * np.abs(usual @ V).max())
+    assert approximations.default_rank(1000) == 100

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from powersketch.kernels import DotProduct, Gaussian, Kernel, NeuralTangent
 from powersketch.kernels import rows as rows_module
+from powersketch.kernels import tiles as tiles_module
 from tests.kernels.kernel_cases import (
     KERNELS,
     SPARSE_FORMATS,
@@ -440,3 +441,35 @@ def test_columns_prepared_once_give_the_same_matrix(
         found = values(rows, np.dtype(np.float64))
         assert_close(found, kernel(rows, Y), NEAR_SINGULARITY)
     assert values(to_layout(X), np.dtype(np.float32)).dtype == np.float32
+
+
+class TestPrecision:
+    """Inner products in float32 give what those in float64 give, up to rounding errors."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tiles_module, "EDGE_IN_FLOAT32", EDGE)
+
+    @each_kernel
+    def test_changes_no_more_than_the_last_digits(self, kernel: Kernel) -> None:
+        X, Y = points(MANY, 23).astype(np.float32), points(40, 23).astype(np.float32)
+        V = points(MANY, 3)
+        for exact, rounded in (
+            (kernel(X), kernel(X, precision=np.float32)),
+            (kernel(X, Y), kernel(X, Y, precision=np.float32)),
+            (kernel.product(X, V), kernel.product(X, V, precision=np.float32, n_jobs=2)),
+            (
+                kernel.columns(Y)(X, np.dtype(np.float32)),
+                kernel.columns(Y, precision=np.float32)(X, np.dtype(np.float32)),
+            ),
+        ):
+            scale = float(np.abs(exact).max())
+            np.testing.assert_allclose(rounded, exact, rtol=0, atol=2e-5 * scale)
+
+    def test_is_symmetric_to_the_last_bit(self) -> None:
+        K = Gaussian(0.5)(points(MANY, 23).astype(np.float32), precision=np.float32)
+        np.testing.assert_array_equal(K, K.T)
+
+    def test_is_lower_where_it_is_asked_for(self) -> None:
+        X = points(MANY, 23)
+        assert not np.array_equal(Gaussian(0.5)(X), Gaussian(0.5)(X, precision=np.float32))

@@ -281,3 +281,34 @@ def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], messag
     given: dict[str, Any] = {"operator": np.eye(3), "b": np.ones(3), **arguments}
     with pytest.raises(error, match=message):
         conjugate_gradients(given.pop("operator"), given.pop("b"), **given)
+
+
+class TestEnds:
+    def test_whoever_watches_can_end_it(self) -> None:
+        A = np.diag(np.arange(1.0, 60.0))
+        seen: list[Any] = []
+
+        def until(x: Any) -> bool:
+            seen.append(x)
+            return len(seen) == 4
+
+        result = conjugate_gradients(A, np.ones((59, 2)), tol=1e-12, until=until)
+        assert (result.iterations, result.converged) == (4, False)
+        assert "ended" in result.message
+        np.testing.assert_allclose(seen[-1], result.x, rtol=1e-12)
+        assert np.linalg.norm(A @ seen[3] - 1.0) < np.linalg.norm(A @ seen[0] - 1.0)
+
+    def test_an_interrupt_is_kept_only_if_asked_for(self) -> None:
+        A, calls = np.diag(np.arange(1.0, 60.0)), iter(range(100))
+
+        def preconditioner(V: Any) -> Any:
+            if next(calls) % 5 == 4:
+                raise KeyboardInterrupt
+            return V
+
+        with pytest.raises(KeyboardInterrupt):
+            conjugate_gradients(A, np.ones(59), preconditioner=preconditioner)
+        options: dict[str, Any] = {"preconditioner": preconditioner, "keep_interrupted": True}
+        result = conjugate_gradients(A, np.ones(59), **options)
+        assert result.interrupted
+        assert np.linalg.norm(A @ result.x - 1.0) < np.linalg.norm(np.ones(59))

@@ -256,3 +256,18 @@ def test_few_and_many_vectors_give_the_same_products(dtype: Any, columns: int) -
     expected = Gaussian(0.3)(X.astype(float)) @ V + 0.5 * V
     tolerance = 1e-12 if dtype == np.float64 else 1e-5
     np.testing.assert_allclose(operator @ V, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("budget", [_HALF, 0])
+def test_many_float32_rows_are_multiplied_in_float32(
+    budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operators, "_MANY_ROWS", 50)
+    X, V = rows(_N).astype(np.float32), 1e-30 * vectors(_N, 3)
+    operator = KernelOperator(Gaussian(), X, 0.5, memory_budget=budget)
+    exact = (Gaussian()(X, dtype=np.float64) + 0.5 * np.eye(_N)) @ V
+    largest = np.abs(exact).max()
+    assert operator.rounding == np.finfo(np.float32).eps
+    np.testing.assert_allclose(operator @ V, exact, rtol=0, atol=1e-5 * largest)
+    np.testing.assert_allclose(operator.exact_product(V), exact, rtol=0, atol=1e-12 * largest)
+    assert not np.allclose(operator @ V, exact, rtol=0, atol=1e-12 * largest)

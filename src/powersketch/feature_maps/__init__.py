@@ -5,11 +5,13 @@ import numpy as np
 from powersketch.exceptions import InputTypeError
 from powersketch.feature_maps.arc_cosine import ArcCosineSketch
 from powersketch.feature_maps.base import FeatureMap
+from powersketch.feature_maps.choice_rows import MOST_CHOICE_ROWS, ChoiceRows, are_many
 from powersketch.feature_maps.dot_product import DotProductSketch
 from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
 from powersketch.feature_maps.pilot import (
     DO_NOT_COUNT,
+    TypicalRows,
     absurd_distances,
     absurd_rows,
     capped,
@@ -23,15 +25,19 @@ from powersketch.kernels import Kernel
 
 __all__ = [
     "DO_NOT_COUNT",
+    "MOST_CHOICE_ROWS",
     "SKETCHED_KERNELS",
     "ArcCosineSketch",
+    "ChoiceRows",
     "DotProductSketch",
     "FeatureMap",
     "GaussianSketch",
     "NeuralTangentSketch",
     "PolynomialSketch",
+    "TypicalRows",
     "absurd_distances",
     "absurd_rows",
+    "are_many",
     "capped",
     "central_row",
     "map_for",

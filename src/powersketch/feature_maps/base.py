@@ -13,11 +13,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import LARGEST_LENGTH, Real, Rows
 from powersketch.ecosystem import DocumentationLinks, in_library_of
+from powersketch.engines import elsewhere_too
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import Progress, thread_count
+from powersketch.feature_maps.choice_rows import MOST_MAP_ROWS, ChoiceRows, are_many
 from powersketch.feature_maps.maps import RowMap, write_batches
 from powersketch.feature_maps.maps.composed import ROWS_PER_DIRECTION, CompressedMap
-from powersketch.feature_maps.pilot import PILOT_ROWS, Pilot, absurd_rows, check_range, without_rows
+from powersketch.feature_maps.pilot import (
+    DO_NOT_COUNT,
+    PILOT_ROWS,
+    Pilot,
+    absurd_rows,
+    check_range,
+    without_rows,
+)
 from powersketch.kernels import Kernel
 from powersketch.parameters import (
     USUAL_SIZE,
@@ -82,11 +91,14 @@ class FeatureMap(
     n_jobs: int | None
     verbose: int
 
+    @elsewhere_too
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the sketch; look at up to 512 rows where a choice is made from the data.
 
         With ``n_components="auto"`` sketches of several sizes are measured on up to 1000 rows, and
-        the one to be kept on up to 2000 others.
+        the one to be kept on up to 2000 others. Of very many rows, all that comes from the data,
+        such as ``gamma="scale"``, comes from a sample of 16,384 and the longest row, the same
+        for an array in memory and for a Dask array, however that is divided.
 
         An OutlierWarning names rows that are absurdly far from all others, such as fill values:
         they do not count in these choices. With "auto", it also says where a few rows decide the
@@ -94,7 +106,7 @@ class FeatureMap(
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
+        X : array, sparse matrix, or Dask array or DataFrame of shape (n_samples, n_features)
             Rows are samples.
         y : ignored
             Present for pipelines.
@@ -109,7 +121,7 @@ class FeatureMap(
         self._check_parameters()
         refuse_unused(self, self._unused_options())
         rows = checked_rows(X, estimator=self)
-        ordinary = without_rows(rows, absurd_rows(rows))
+        rows, ordinary = self._rows_in_view(rows)
         kernel, seed = self._resolved(kernel, ordinary), seed_from(self.random_state)
         size, certificate = self._chosen_size(kernel, rows, ordinary, seed)
         row_map, attributes = self._draw_compressed(kernel, ordinary, seed, size)
@@ -126,6 +138,7 @@ class FeatureMap(
             del self.certificate_
         return self
 
+    @elsewhere_too
     def transform(self, X: Any) -> Any:
         """Return the features of every row.
 
@@ -135,7 +148,7 @@ class FeatureMap(
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
+        X : array, sparse matrix, or Dask array or DataFrame of shape (n_samples, n_features)
             Rows are samples.
 
         Returns
@@ -143,6 +156,7 @@ class FeatureMap(
         Z : ndarray of shape (n_samples, n_components)
             float32 for float32 rows, else float64. For rows of another array library in main
             memory, with ``sklearn.set_config(array_api_dispatch=True)``, an array of that library.
+            Of Dask collections, a lazy Dask array.
         """
         rows = self._rows_to_transform(X)
         out = np.empty((rows.shape[0], self.n_components_), dtype=rows.dtype)
@@ -195,6 +209,26 @@ class FeatureMap(
             safe_map = getattr(self._row_map, "safe", None)
             check_range(X, out, strangeness, self.kernel_, safe_map, self._safe_option)
         return out
+
+    @property
+    def most_rows_in_view(self) -> int:
+        """How many rows are looked at where there are very many, beside the longest one."""
+        if self.compress_from is None or isinstance(self.n_components, str):
+            return MOST_MAP_ROWS
+        return max(MOST_MAP_ROWS, ROWS_PER_DIRECTION * int(self.n_components))
+
+    def looks_at_rows(self, columns: int) -> bool:
+        """Tell whether anything about the map comes from the rows given to `fit`."""
+        del columns
+        return True
+
+    def _rows_in_view(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return the rows that sizes are measured on, and those that choices are made from."""
+        if are_many(rows.shape[0], self.most_rows_in_view):
+            chosen = ChoiceRows.of_all(rows, self.most_rows_in_view)
+            chosen.warn_of_far_rows(DO_NOT_COUNT)
+            return chosen.rows, chosen.rows
+        return rows, without_rows(rows, absurd_rows(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,14 +201,31 @@ def absurd_distances(X: Rows) -> tuple[NDArray[np.intp], Vector]:
     """Return the absurd rows, and how many times as far from the centre as is typical they are."""
     if X.shape[0] < _FEWEST_ROWS:
         return np.empty(0, dtype=np.intp), np.empty(0)
-    distances = distances_from_median(X)
-    absurd = outlying(distances, _ABSURD)
-    return absurd, distances[absurd] / _typical_size(distances)
+    return TypicalRows.of(X).absurd(X)
 
 
-def distances_from_median(X: Rows) -> Vector:
-    """Return the distance of every row from the median row; infinite if it exceeds float64."""
-    centre = median_row(X)
+@dataclass(frozen=True, eq=False)
+class TypicalRows:
+    """Where rows are: their median, and a typical distance from it."""
+
+    centre: Vector
+    distance: float
+
+    @classmethod
+    def of(cls, X: Rows) -> Self:
+        """Look at some rows; others can be compared with them."""
+        centre = median_row(X)
+        return cls(centre, _typical_size(distances_from(centre, X)))
+
+    def absurd(self, X: Rows) -> tuple[NDArray[np.intp], Vector]:
+        """Return rows that are absurdly far away, and how many times the typical distance."""
+        distances = distances_from(self.centre, X)
+        absurd = np.flatnonzero(distances > _ABSURD * self.distance)
+        return absurd, distances[absurd] / self.distance
+
+
+def distances_from(centre: Vector, X: Rows) -> Vector:
+    """Return the distance of every row from a centre; infinite if it exceeds float64."""
     squared_length = float(routines.row_moments(centre[None, :], centre)[0][0])
     squares, dots = routines.row_moments(X, centre)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -224,7 +242,7 @@ def outlying(sizes: Vector, factor: float) -> NDArray[np.intp]:
 def central_row(X: Rows, weights: Vector | None = None) -> Vector:
     """Return the weighted mean row, in which far rows count as if they were nearer."""
     weights = np.ones(X.shape[0]) if weights is None else weights
-    distances = distances_from_median(X)
+    distances = distances_from(median_row(X), X)
     limit = _FAR * _typical_size(distances)
     far = distances > limit
     if far.any() and not far.all():

@@ -142,6 +142,15 @@ class PolynomialSketch(FeatureMap):
         unused = "base_sketch", "internal_components", *["expansion"] * (self.expansion == "mean")
         return dict.fromkeys(unused, why)
 
+    def looks_at_rows(self, columns: int) -> bool:
+        """Tell whether gamma, the size, an expansion or drawn monomials come from the rows."""
+        if isinstance(self.gamma, str) or isinstance(self.n_components, str):
+            return True
+        if self._is_exact(columns, int(self.n_components)):
+            return False
+        expands = self.expansion == "mean" or (self.expansion == "auto" and self.norm_preserving)
+        return bool(expands) or self.method == "adaptive" or self.compress_from is not None
+
     def _is_exact(self, columns: int, size: int) -> bool:
         """Tell whether all monomials fit."""
         variables = columns + int(self.coef0 > 0)

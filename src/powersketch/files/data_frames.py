@@ -26,6 +26,7 @@ from powersketch.files.text_tables import (
     refuse,
     refuse_width,
     shortened,
+    text_lines,
 )
 
 _TEXTS = (".csv", ".tsv")
@@ -130,14 +131,12 @@ def _text_blocks(
     if layout.row_names:
         note_row_names(path)
     reader = pandas.read_csv(
-        path,
+        _RowLines(path, skipped),
         sep=layout.delimiter,
         header=None,
         # The first name may be that of row names, which is empty; no two columns have one name.
         names=["\0", *used] if layout.row_names else used,
         usecols=[*(used if columns is None else columns)],
-        skiprows=skipped,
-        encoding="utf-8-sig",
         skipinitialspace=True,
         low_memory=False,
         # Without it, one row would be read at a time by none.
@@ -156,22 +155,46 @@ def _text_blocks(
                 return
 
 
-def _skipped_lines(path: Path, layout: Layout) -> list[int]:
+class _RowLines:
+    """The lines of a file that are rows, as pandas reads from a file.
+
+    Its own way to skip lines counts those inside quotes differently, also in comments.
+    """
+
+    def __init__(self, path: Path, skipped: set[int]) -> None:
+        numbered = enumerate(text_lines(path))
+        self._lines = (line for number, line in numbered if number not in skipped)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._lines
+
+    def read(self, size: int = -1) -> str:
+        """Return whole lines, about so many letters of them; all for −1."""
+        parts, length = [], 0
+        for line in self._lines:
+            parts.append(line)
+            length += len(line)
+            if 0 <= size <= length:
+                break
+        return "".join(parts)
+
+
+def _skipped_lines(path: Path, layout: Layout) -> set[int]:
     """Return the numbers, from 0, of lines that are no rows; refuse rows of the wrong length."""
-    skipped = [*range(layout.skipped)]
+    skipped = {*range(layout.skipped)}
     count = 0
     for line, cells in records(path, layout.delimiter, layout.skipped):
         if line == layout.header_line:
             # A name may go on in the next line.
-            skipped += range(line - 1, line + sum(cell.count("\n") for cell in cells))
+            skipped.update(range(line - 1, line + sum(cell.count("\n") for cell in cells)))
             continue
         if not cells:
-            skipped.append(line - 1)
+            skipped.add(line - 1)
             continue
         if len(cells) != layout.width:
             if not cells[0].startswith("#"):
                 refuse_width(path, line, layout, len(cells))
-            skipped.append(line - 1)
+            skipped.add(line - 1)
             continue
         count += 1
     if not count:

@@ -6,23 +6,24 @@ there. Other formats are made of it at the end. A run that was killed finds both
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.lib import format as npy
 
-from powersketch.arrays import Real, slices
+from powersketch.arrays import Real
 from powersketch.exceptions import InputError
-from powersketch.files.array_files import NpyHeader, read_array
 from powersketch.files.outputs import check_outputs
+from powersketch.files.sources import NpySource, RowSource
 from powersketch.pages import bytes_text
 
 # Of a .npy file, longer than needed: the number of rows is written at the end.
@@ -50,11 +51,12 @@ class Sink:
         final = Path(os.path.realpath(path))
         self._unfinished = final.with_name(f".{final.name}.unfinished")
         self._state = final.with_name(f".{final.name}.progress")
+        # Without an unfinished file, an old note of progress means nothing.
+        resume = resume and self._unfinished.exists() and self._state.exists()
         self._stream = self._unfinished.open("r+b" if self._unfinished.exists() else "w+b", 0)
         try:
             self._lock()
-            if resume and self._state.exists():
-                self.rows = self._rows_done()
+            self.rows = self._rows_done() if resume else 0
             self._stream.truncate(_HEADER_BYTES + self.rows * self._row_bytes)
             self._stream.seek(0, os.SEEK_END)
         except BaseException:
@@ -69,10 +71,11 @@ class Sink:
             )
         content = np.ascontiguousarray(block, dtype=self._dtype).reshape(-1).view(np.uint8).data
         done = 0
-        while done < len(content):
-            done += self._stream.write(content[done:])
-        self.rows += len(block)
-        self._note_progress()
+        with _disk_errors(self.path):
+            while done < len(content):
+                done += self._stream.write(content[done:])
+            self.rows += len(block)
+            self._note_progress()
 
     def commit(self) -> None:
         """Give the file its name, in its format."""
@@ -88,7 +91,9 @@ class Sink:
             converted = final.with_name(f".{final.name}.converted")
             _remove(converted)
             try:
-                _CONVERSIONS[suffix](self._stored(), converted)
+                height = max(_BLOCK_BYTES // self._row_bytes, 1)
+                with _disk_errors(self.path):
+                    _CONVERSIONS[suffix](NpySource(self._unfinished, None), height, converted)
                 if final.is_dir():
                     shutil.rmtree(final)
                 os.replace(converted, final)
@@ -105,12 +110,7 @@ class Sink:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, Exception):
             self.discard()
         self._stream.close()
@@ -156,10 +156,6 @@ class Sink:
         length = _HEADER_BYTES - len(npy.magic(1, 0)) - 2
         padded = text.ljust(length - 1).encode("ascii") + b"\n"
         return npy.magic(1, 0) + length.to_bytes(2, "little") + padded
-
-    def _stored(self) -> Real:
-        header = NpyHeader((self.rows, self._columns), False, self._dtype, _HEADER_BYTES)
-        return read_array(self._unfinished, header) if self.rows else np.empty(header.shape)
 
 
 def open_sink(
@@ -215,6 +211,20 @@ def open_sink(
     return sink
 
 
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Say in our words that a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise InputError(
+            f"{path.name} cannot be written: {error.strerror}. Free some room, or choose another "
+            "disk; nothing was left behind."
+        ) from error
+
+
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -222,55 +232,47 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _row_blocks(rows: Real) -> Any:
-    step = max(_BLOCK_BYTES // max(rows.shape[1] * rows.itemsize, 1), 1)
-    return (np.asarray(rows[part]) for part in slices(rows.shape[0], step))
-
-
-def _to_archive(rows: Real, path: Path) -> None:
+def _to_archive(rows: RowSource, height: int, path: Path) -> None:
     """Write what numpy.savez_compressed(path, X=rows) would, block by block."""
     # One fixed time, so that the same rows are the same bytes.
     member = zipfile.ZipInfo("X.npy", (1980, 1, 1, 0, 0, 0))
     member.compress_type = zipfile.ZIP_DEFLATED
-    header = {
-        "descr": npy.dtype_to_descr(rows.dtype),
-        "fortran_order": False,
-        "shape": rows.shape,
-    }
+    kind = npy.dtype_to_descr(rows.dtype)
+    header = {"descr": kind, "fortran_order": False, "shape": rows.shape}
     with (
         zipfile.ZipFile(path, "w") as archive,
         archive.open(member, "w", force_zip64=True) as stream,
     ):
         npy.write_array_header_1_0(stream, header)
-        for block in _row_blocks(rows):
-            stream.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
+        for block in rows.blocks(height):
+            stream.write(block.reshape(-1).view(np.uint8).data)
 
 
-def _to_parquet(rows: Real, path: Path) -> None:
+def _to_parquet(rows: RowSource, height: int, path: Path) -> None:
     """Write columns x0, x1, …, a group of rows for every block."""
     import pyarrow
     from pyarrow import parquet
 
-    names = [f"x{number}" for number in range(rows.shape[1])]
     kind = pyarrow.from_numpy_dtype(rows.dtype)
-    schema = pyarrow.schema([(name, kind) for name in names])
+    schema = pyarrow.schema([(f"x{number}", kind) for number in range(rows.shape[1])])
     with parquet.ParquetWriter(path, schema) as writer:
-        for block in _row_blocks(rows):
+        for block in rows.blocks(height):
             columns = [pyarrow.array(np.ascontiguousarray(column)) for column in block.T]
             writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
 
 
-def _to_zarr(rows: Real, path: Path) -> None:
+def _to_zarr(rows: RowSource, height: int, path: Path) -> None:
+    """Write an array whose chunks are blocks of rows."""
     import zarr
 
-    step = max(_BLOCK_BYTES // max(rows.shape[1] * rows.itemsize, 1), 1)
-    chunks = (max(min(step, rows.shape[0]), 1), max(rows.shape[1], 1))
-    stored = zarr.create_array(str(path), shape=rows.shape, chunks=chunks, dtype=rows.dtype)
-    for part in slices(rows.shape[0], chunks[0]):
-        stored[part] = np.asarray(rows[part])
+    chunks = (height, rows.shape[1])
+    shape: Any = rows.shape
+    stored = zarr.create_array(str(path), shape=shape, chunks=chunks, dtype=rows.dtype)
+    for number, block in enumerate(rows.blocks(height)):
+        stored[number * height : number * height + len(block)] = block
 
 
-_CONVERSIONS: dict[str, Callable[[Real, Path], None]] = {
+_CONVERSIONS: dict[str, Callable[[RowSource, int, Path], None]] = {
     ".npz": _to_archive,
     ".parquet": _to_parquet,
     ".zarr": _to_zarr,

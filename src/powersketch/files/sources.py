@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import islice
@@ -80,7 +81,7 @@ class MatrixSource(RowSource):
 
 
 class NpySource(MatrixSource):
-    """A .npy file. Its blocks are read, not mapped: a limit of addresses would count them all."""
+    """A .npy file, of which one block at a time is mapped into memory."""
 
     _header: NpyHeader
 
@@ -94,9 +95,7 @@ class NpySource(MatrixSource):
             for part in slices(count - start, rows):
                 first, height = start + part.start, part.stop - part.start
                 if not head.fortran:
-                    block = np.empty((height, *head.shape[1:]), head.kind)
-                    _fill(stream, head.offset + first * _row_bytes(head), block)
-                    yield block
+                    yield _mapped(stream, head, first, height)
                     continue
                 columns = np.empty((head.shape[1], height), head.kind)
                 for number, column in enumerate(columns):
@@ -110,8 +109,21 @@ class NpySource(MatrixSource):
         return rows if self._left_out is None else without_column(rows, self._left_out)
 
 
-def _row_bytes(header: NpyHeader) -> int:
-    return header.shape[1] * header.kind.itemsize
+def _mapped(stream: Any, header: NpyHeader, first: int, rows: int) -> Real:
+    """Return rows of an array in C order as a part of the file in memory, read in advance."""
+    row_bytes = header.shape[1] * header.kind.itemsize
+    start = header.offset + first * row_bytes
+    skipped = start % mmap.ALLOCATIONGRANULARITY
+    if not row_bytes:
+        return np.empty((rows, 0), header.kind)
+    content = mmap.mmap(
+        stream.fileno(),
+        skipped + rows * row_bytes,
+        flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0),
+        prot=mmap.PROT_READ,
+        offset=start - skipped,
+    )
+    return np.ndarray((rows, header.shape[1]), header.kind, content, skipped)
 
 
 def _fill(stream: Any, offset: int, target: NDArray[Any]) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,10 @@ def transform_file(
         with ThreadPoolExecutor(2) as pool:
             writing: Future[None] | None = None
             done = sink.rows
+            # One is filled while the other one is written.
+            outputs = cycle([np.empty((height, shape[1]), features.dtype) for _ in range(2)])
             for block in _ahead(pool, source, height, done):
-                features = _features(feature_map, block, kind, source.path, done)
+                features = _features(feature_map, block, kind, source.path, done, next(outputs))
                 done += len(features)
                 if writing is not None:
                     writing.result()
@@ -101,11 +104,19 @@ def _ahead(pool: ThreadPoolExecutor, source: RowSource, rows: int, start: int) -
 
 
 def _features(
-    feature_map: Any, block: Rows, kind: np.dtype[Any] | None, path: Path, start: int
+    feature_map: Any,
+    block: Rows,
+    kind: np.dtype[Any] | None,
+    path: Path,
+    start: int,
+    out: Real | None = None,
 ) -> Real:
     """Return the features of a block, or say which entry of the file they cannot be had for."""
     rows = block if kind is None else block.astype(kind, copy=False)
     try:
+        # Memory that is used again need not be fetched from the system anew.
+        if out is not None and hasattr(feature_map, "transform_into"):
+            return np.asarray(feature_map.transform_into(rows, out[: rows.shape[0]]))
         return np.asarray(feature_map.transform(rows))
     except ValueError as error:
         place = first_not_finite(rows)

@@ -2,23 +2,45 @@
 
 from powersketch.kernel_ridge.choice import Choice
 from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
+from powersketch.kernel_ridge.features import Features, FeatureSums
+from powersketch.kernel_ridge.many_rows import FarRows, ManyRows, RowPreparation
 from powersketch.kernel_ridge.metric import LearnedMetric
 from powersketch.kernel_ridge.path import RegularisationWarning
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
+from powersketch.kernel_ridge.row_products import DenseFeatures, LandmarkValues
 from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning, RowSketchReport
 from powersketch.kernel_ridge.search import StraightLineWarning
+from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics, block_statistics
+from powersketch.kernel_ridge.training_rows import (
+    KnownTargets,
+    TrainingRows,
+    joined_rows,
+    warn_of_outlying_targets,
+)
 
 __all__ = [
+    "NEED_ALL_ROWS",
     "Choice",
     "CoarseSketchWarning",
+    "DenseFeatures",
+    "FarRows",
+    "FeatureSums",
+    "Features",
+    "KnownTargets",
+    "LandmarkValues",
     "LearnedMetric",
+    "ManyRows",
     "RegularisationWarning",
     "RidgeSolution",
     "RidgeStatistics",
+    "RowPreparation",
     "RowSketchReport",
     "SketchedKernelRidge",
     "SketchedKernelRidgeClassifier",
     "StraightLineWarning",
+    "TrainingRows",
     "block_statistics",
+    "joined_rows",
+    "warn_of_outlying_targets",
 ]

@@ -187,21 +187,22 @@ def chosen_features(
     iterates: bool,
     seed: int,
     n_jobs: int | None,
+    total: int,
 ) -> tuple[Any, Choice]:
     """Return "exact", None for the columns themselves, or an unfitted map; and the reason.
 
-    The rows are those that the kernel sees.
+    The rows are those that the kernel sees, or some that stand for `total` of them.
     """
     columns, whole = int(rows.X.shape[1]), not more_to_come and alpha != "gcv"
     if budget.n_components is None:
-        exact = whole and exact_fits(rows.count, columns, budget)
+        exact = whole and exact_fits(total, columns, budget)
         if isinstance(model.kernel, Linear) and not (exact and columns > rows.count):
             reason = "the kernel is linear in them"
             return None, Choice("columns", columns, (), reason, model.reasons)
         if exact:
             reason = f"{rows.count} rows are few enough for it"
             return "exact", Choice("exact", 0, (), reason, model.reasons)
-    size = most_iterated_landmarks(rows.count)
+    size = most_iterated_landmarks(total)
     unlimited = budget == Budget()
     if iterates and whole and unlimited and size > MOST_SUMMED_FEATURES:
         # Columns beside landmarks would slow down iterations: a linear part is one of the kernel.
@@ -210,7 +211,14 @@ def chosen_features(
         reason = "solved for by iterations, which take more of them than sums do"
         return feature_map, Choice("uniform", size, (), reason, model.reasons)
     feature_map, choice = chosen_map(
-        rows, model.kernel, alpha, budget, fit_intercept=fit_intercept, seed=seed, n_jobs=n_jobs
+        rows,
+        model.kernel,
+        alpha,
+        budget,
+        fit_intercept=fit_intercept,
+        seed=seed,
+        n_jobs=n_jobs,
+        total=total,
     )
     return feature_map, replace(choice, model=model.reasons)
 
@@ -245,8 +253,9 @@ def chosen_map(
     fit_intercept: bool,
     seed: int,
     n_jobs: int | None,
+    total: int,
 ) -> tuple[Any, Choice]:
-    """Return an unfitted map for the rows and what speaks for it."""
+    """Return an unfitted map for the rows, or those they stand for, and what speaks for it."""
 
     def unfitted(name: str, size: int) -> Any:
         return map_of_kernel(name, kernel, size, seed=seed, n_jobs=n_jobs)
@@ -259,7 +268,7 @@ def chosen_map(
     size = _pilot_features(half.count, budget)
     if not isinstance(alpha, str):
         # The penalty of a mean over fewer rows.
-        alpha = alpha * half.count / rows.count
+        alpha = alpha * half.count / total
     measured = partial(
         _measured,
         pilot=pilot,
@@ -273,8 +282,8 @@ def chosen_map(
     # What candidates have to say of the pilot is not about the fit.
     with held_back(UserWarning):
         candidates = tuple(measured(name, unfitted(name, size)) for name in names)
-    best, why = _best(_affordable(candidates, rows.count, budget.bytes), rows.count, budget)
-    size, limit = _size(best, rows, budget)
+    best, why = _best(_affordable(candidates, total, budget.bytes), total, budget)
+    size, limit = _size(best, rows, budget, total)
     return unfitted(best.name, size), Choice(best.name, size, candidates, f"{why}; {limit}")
 
 
@@ -402,20 +411,23 @@ def _best(candidates: Sequence[Candidate], rows: int, budget: Budget) -> tuple[C
     return equal[0], f"{rule}; relative squared errors on the pilot are {figures}"
 
 
-def _size(best: Candidate, rows: TrainingRows, budget: Budget) -> tuple[int, str]:
-    """Return the number of features and what limits it."""
+def _size(
+    best: Candidate, rows: TrainingRows, budget: Budget, total: int | None = None
+) -> tuple[int, str]:
+    """Return the number of features and what limits it; rows may stand for `total` of them."""
+    total = total or rows.count
     if budget.n_components is not None:
         if best.name not in LANDMARKS or budget.n_components <= rows.count:
             return budget.n_components, "the size was given"
         _warn_if_cut(budget, rows.count)
         return rows.count, "landmarks can be no more than the rows"
     if budget.seconds is None and budget.bytes is None:
-        size = min(math.isqrt(int(_SUM_PRODUCTS / rows.count)), MOST_SUMMED_FEATURES, rows.count)
-        return size, "as many features as their sums take about half a minute for"
+        size = min(math.isqrt(int(_SUM_PRODUCTS / total)), MOST_SUMMED_FEATURES, rows.count)
+        return max(size, 1), "as many features as their sums take about half a minute for"
     sizes = _sizes(rows.count)
-    allowed = [size for size in sizes if _fits(best, rows.count, size, budget)]
+    allowed = [size for size in sizes if _fits(best, total, size, budget)]
     size = max(allowed, default=sizes[0])
-    seconds, bytes = best.seconds(rows.count, size), best.bytes(rows.count, size)
+    seconds, bytes = best.seconds(total, size), best.bytes(total, size)
     if not allowed:
         _warn_of_budget(f"{size} features", budget, seconds, bytes)
     return size, f"predicted to take {seconds:.2g} s and {bytes:.2g} bytes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -19,10 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from powersketch.arrays import Float64, Real, Vector
 from powersketch.docstrings import documented
+from powersketch.engines import elsewhere_too
 from powersketch.exceptions import InputError, warn_user
 from powersketch.kernel_ridge.base import SketchedRidge
 from powersketch.kernel_ridge.path import LeftOut
 from powersketch.kernel_ridge.training_rows import (
+    KnownTargets,
     TrainingRows,
     check_some_weight,
     checked_weights,
@@ -130,6 +132,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         )
         self.class_weight = class_weight
 
+    @elsewhere_too
     @documented
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the feature map and the ridge regression.
@@ -150,13 +153,10 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         rows, labels = self._checked_labels(X, y)
         weights = checked_weights(sample_weight, rows)
         check_some_weight(weights)
-        classes = np.unique(labels if weights is None else labels[weights > 0.0])
-        _check_classes(classes)
-        weights = self._class_weights(labels, classes, weights)
-        targets = np.zeros((labels.size, _targets(classes)))
-        known = np.isin(labels, classes)
-        targets[known] = _signs(labels[known], classes)
-        self._fit_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=classes)
+        known = self._known_targets([self._seen_targets(labels, weights)])
+        coded = self._coded_rows(rows, labels, weights, known)
+        check_some_weight(coded.weights)
+        self._fit_rows(coded, X, classes_=known.classes)
         return self
 
     @documented
@@ -192,9 +192,12 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             )
         rows, labels = self._checked_labels(X, y)
         known = self._known_classes(classes)
-        targets = _signs(labels, known)
-        weights = self._class_weights(labels, known, checked_weights(sample_weight, rows))
-        self._add_rows(TrainingRows.of_positive_weight(rows, targets, weights), X, classes_=known)
+        _refuse_unknown(labels, known)
+        factors = self._class_factors(known, np.empty(0))
+        weights = checked_weights(sample_weight, rows)
+        coded = self._coded_rows(rows, labels, weights, KnownTargets(known, factors))
+        check_some_weight(coded.weights)
+        self._add_rows(coded, X, classes_=known)
         return self
 
     @documented
@@ -220,6 +223,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         """
         return self._fit_batches(batches, target, {"classes": classes})
 
+    @elsewhere_too
     @documented
     def predict_proba(self, X: Any) -> Real:
         """Return the probability of every class.
@@ -254,6 +258,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         calibration = _most_likely(left_out)
         return super()._from_left_out(left_out) | {"_calibration": calibration}
 
+    @elsewhere_too
     @documented
     def decision_function(self, X: Any) -> Real:
         """Return the predictions of the targets.
@@ -270,6 +275,7 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         scores = self._decision(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @elsewhere_too
     @documented
     def predict(self, X: Any) -> Real:
         """Return the label of the largest prediction.
@@ -289,6 +295,50 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
         labels: Real = self.classes_[chosen]
         return labels
 
+    def _seen_targets(self, labels: Any, weights: Vector | None) -> tuple[Real, Real]:
+        """Return the labels of some rows, and how many rows of weight have each of them."""
+        counted = labels if weights is None else labels[weights > 0.0]
+        return np.unique(counted, return_counts=True)
+
+    def _rows_of_block(self, X: Any, y: Any, weights: Any, known: KnownTargets) -> TrainingRows:
+        """Return checked rows of a block of many; none may be left that has weight."""
+        rows, labels = self._checked_labels(X, y)
+        return self._coded_rows(rows, labels, checked_weights(weights, rows), known)
+
+    def _known_targets(self, seen: Sequence[tuple[Real, Real]]) -> KnownTargets:
+        """Return the classes, and what rows of each are weighted by, from the labels of blocks."""
+        classes, places = np.unique(np.concatenate([each for each, _ in seen]), return_inverse=True)
+        _check_classes(classes)
+        counts = np.bincount(places, np.concatenate([count for _, count in seen]))
+        return KnownTargets(classes, self._class_factors(classes, counts))
+
+    def _class_factors(self, classes: Real, counts: Real) -> Vector | None:
+        """Return what the weights of rows of every class are multiplied by; None for nothing."""
+        if self.class_weight is None:
+            return None
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return np.asarray(counts.sum() / (classes.size * counts))
+        factors: Vector = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        if not (np.isfinite(factors).all() and factors.min() >= 0.0):
+            raise InputError(
+                f"class_weight={self.class_weight!r} is out of range; allowed are finite numbers "
+                "of at least 0: change the others."
+            )
+        return factors
+
+    def _coded_rows(
+        self, rows: Any, labels: Real, weights: Vector | None, known: KnownTargets
+    ) -> TrainingRows:
+        """Return rows with targets of ±1, weighted by class; labels of no class have no weight."""
+        classes, factors = known.classes, known.factors
+        if factors is not None:
+            places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
+            weights = factors[places] * (1.0 if weights is None else weights)
+        targets = np.zeros((labels.size, _targets(classes)))
+        of_class = np.isin(labels, classes)
+        targets[of_class] = _signs(labels[of_class], classes)
+        return TrainingRows.of_some_weight(rows, targets, weights)
+
     def _checked_labels(self, X: Any, y: ArrayLike) -> tuple[Any, Real]:
         if y is None:
             raise InputError(
@@ -307,23 +357,6 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             assert_all_finite(labels, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(labels)
         return rows, labels
-
-    def _class_weights(self, labels: Real, classes: Real, weights: Vector | None) -> Vector | None:
-        """Multiply the weights by the factors of the classes; other labels have weight zero."""
-        if self.class_weight is None:
-            return weights
-        counted = classes
-        if self.class_weight == "balanced":
-            counted = labels if weights is None else labels[weights > 0.0]
-        factors = compute_class_weight(self.class_weight, classes=classes, y=counted)
-        if not (np.isfinite(factors).all() and factors.min() >= 0.0):
-            raise InputError(
-                f"class_weight={self.class_weight!r} is out of range; allowed are finite numbers "
-                "of at least 0: change the others."
-            )
-        places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
-        product: Vector = factors[places] * (1.0 if weights is None else weights)
-        return product
 
     def _known_classes(self, classes: ArrayLike | None) -> Real:
         if self._goes_on:
@@ -379,13 +412,16 @@ def _targets(classes: Real) -> int:
     return 1 if classes.size == 2 else int(classes.size)
 
 
-def _signs(labels: Real, classes: Real) -> Float64:
-    """Return a column of ±1 for every class, for two classes only that of the second."""
+def _refuse_unknown(labels: Real, classes: Real) -> None:
     unknown = np.setdiff1d(labels, classes)
     if unknown.size:
         raise InputError(
             f"y has the labels {unknown.tolist()}, which are not among the classes "
             f"{classes.tolist()}: name them in the first call of partial_fit."
         )
+
+
+def _signs(labels: Real, classes: Real) -> Float64:
+    """Return a column of ±1 for every class, for two classes only that of the second."""
     columns = classes[1:] if classes.size == 2 else classes
     return np.where(labels[:, np.newaxis] == columns, 1.0, -1.0)

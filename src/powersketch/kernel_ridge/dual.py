@@ -161,7 +161,8 @@ def exact_solution(
     if fit_intercept:
         right = np.column_stack((right, np.ones(right.shape[0])))
     result = _solve(system, right, tol, verbose)
-    warn_if_not_converged(result)
+    if not result.interrupted:
+        warn_if_not_converged(result)
     coef, constant = result.x, np.zeros(result.x.shape[1])
     if fit_intercept:
         coef, constant = with_intercept(result.x)
@@ -173,8 +174,9 @@ def exact_solution(
 def _solve(system: DualSystem, right: Float64, tol: float, verbose: int) -> SolverResult:
     operator = system.operator()
     inverse = system.inverse(operator, verbose)
-    result = conjugate_gradients(operator, right, preconditioner=inverse, tol=tol, verbose=verbose)
-    if result.converged:
+    options: dict[str, Any] = {"keep_interrupted": True, "verbose": verbose}
+    result = conjugate_gradients(operator, right, preconditioner=inverse, tol=tol, **options)
+    if result.converged or result.interrupted:
         return result
     needed = getattr(inverse, "nugget", system.alpha)
     cause = dominant_rows_message(system.kernel.diagonal(system.rows.X), system.rows.numbers)

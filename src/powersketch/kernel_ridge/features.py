@@ -106,14 +106,14 @@ class Features:
             return at_landmarks
         return lambda X: np.concatenate([at_landmarks(X), self._columns(X)], axis=1)
 
-    def values_in_float32(self) -> Callable[[Rows], Real]:
-        """Return the same function for rows of any dtype, with values as rounded as quick."""
+    def values_in(self, dtype: Any) -> Callable[[Rows], Real]:
+        """Return the same function with values, and the products they come from, in this dtype."""
         assert self.landmarks is not None
-        single = np.dtype(np.float32)
-        at_landmarks = self.landmarks.kernel_.columns(self.landmarks.landmarks_, precision=single)
+        kind = np.dtype(dtype)
+        at_landmarks = self.landmarks.kernel_.columns(self.landmarks.landmarks_, precision=kind)
         if not self.weight:
-            return lambda X: at_landmarks(X, single)
-        return lambda X: np.concatenate([at_landmarks(X, single), self._columns(X)], axis=1)
+            return lambda X: at_landmarks(X, kind)
+        return lambda X: np.concatenate([at_landmarks(X, kind), self._columns(X)], axis=1)
 
     def _columns(self, X: Rows) -> Real:
         columns: Real = dense(X) * X.dtype.type(math.sqrt(self.weight))
@@ -141,30 +141,46 @@ def feature_blocks(
             progress.update(part.stop)
 
 
-def feature_statistics(
-    features: Features,
-    rows: TrainingRows,
-    block_bytes: int,
-    progress: Progress,
-    rounding: float | None = None,
-) -> RidgeStatistics:
-    """Return the statistics of the features; those of landmarks from kernel values, if possible.
+@dataclass(frozen=True, eq=False)
+class FeatureSums:
+    """How sums over features are computed: of kernel values at landmarks first, if possible."""
 
-    With `rounding`, products are computed in float32, and this is the norm of their errors.
-    """
-    if features.landmarks is not None:
+    features: Features
+    solver: TriangularRows | None
+
+    @classmethod
+    def of(cls, features: Features) -> FeatureSums:
+        """Decide by the condition of the landmarks' kernel matrix."""
+        if features.landmarks is None:
+            return cls(features, None)
         solver = TriangularRows.of(features.landmarks.factor_)
-        if well_conditioned(solver):
-            values = features.values()
-            sums = feature_blocks(features, rows, block_bytes, progress=progress, values=values)
-            beside = features.size(rows.X) - len(solver.factor)
-            if beside:
-                solver = TriangularRows.of(block_diag(solver.factor, np.eye(beside)))
-            return solved_statistics(statistics_of_blocks(sums), solver)
-    blocks = feature_blocks(features, rows, block_bytes, progress=progress)
-    if rounding is None:
-        return statistics_of_blocks(blocks)
-    return statistics_of_blocks(blocks, np.float32, rounding)
+        return cls(features, solver if well_conditioned(solver) else None)
+
+    def of_rows(
+        self,
+        rows: TrainingRows,
+        block_bytes: int,
+        progress: Progress | None = None,
+        rounding: float | None = None,
+    ) -> RidgeStatistics:
+        """Return sums that can be merged; :meth:`finished` turns them into those of features.
+
+        With `rounding`, products are computed in float32, and this is the norm of their errors.
+        """
+        values = None if self.solver is None else self.features.values()
+        blocks = feature_blocks(self.features, rows, block_bytes, progress=progress, values=values)
+        if rounding is None or values is not None:
+            return statistics_of_blocks(blocks)
+        return statistics_of_blocks(blocks, np.float32, rounding)
+
+    def finished(self, sums: RidgeStatistics) -> RidgeStatistics:
+        """Return the statistics of features from the sums of all rows."""
+        if self.solver is None:
+            return sums
+        solver, beside = self.solver, sums.feature_mean.size - len(self.solver.factor)
+        if beside:
+            solver = TriangularRows.of(block_diag(solver.factor, np.eye(beside)))
+        return solved_statistics(sums, solver)
 
 
 def solved_statistics(values: RidgeStatistics, solver: TriangularRows) -> RidgeStatistics:

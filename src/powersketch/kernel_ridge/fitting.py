@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils.validation import validate_data
 
 from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
+from powersketch.feature_maps import DO_NOT_COUNT, MOST_CHOICE_ROWS, are_many
+from powersketch.kernel_ridge.choice import MOST_SUMMED_FEATURES
 from powersketch.kernel_ridge.dual import (
     DualSystem,
     KernelSum,
@@ -19,10 +23,11 @@ from powersketch.kernel_ridge.dual import (
 )
 from powersketch.kernel_ridge.exact import exact_path
 from powersketch.kernel_ridge.features import (
+    FeatureSums,
     feature_blocks,
-    feature_statistics,
 )
 from powersketch.kernel_ridge.iterative import MOST_DENSE_COLUMNS, IterativeRidge
+from powersketch.kernel_ridge.many_rows import ManyRows, RowPreparation, sample_of
 from powersketch.kernel_ridge.path import (
     LEAST_PER_ROUNDING,
     LEFT_OUT_ROWS,
@@ -41,8 +46,8 @@ from powersketch.kernel_ridge.row_products import (
     SparseColumns,
 )
 from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.search import warn_if_a_line_is_better
-from powersketch.kernel_ridge.settings import RidgeSettings
+from powersketch.kernel_ridge.search import warn_if_a_line_is_better, widened
+from powersketch.kernel_ridge.settings import NEED_ALL_ROWS, RidgeSettings
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
     Reservoir,
@@ -93,9 +98,58 @@ class RidgeFits(RidgeSettings):
 
     def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
-        rows, fitted = self._fit_features(rows)
+        total = int(np.shape(given)[0])
+        if are_many(total, MOST_CHOICE_ROWS) and self._kind not in NEED_ALL_ROWS:
+            few, chosen = sample_of(rows, total)
+            preparation, sample, fitted = self._fit_sample(few, total)
+            if preparation.typical is None:
+                chosen.warn_of_far_rows(DO_NOT_COUNT)
+            rows, far = preparation.prepared(rows)
+            far.warn()
+            if fitted["_limits"] is not None:
+                fitted["_limits"] = widened(fitted["_limits"], rows.targets)
+        else:
+            rows, fitted = self._fit_features(rows)
+            sample = rows
         attributes |= fitted
-        attributes |= self._fitting(rows, attributes)(rows, attributes)
+        fit = self._fitting(rows, attributes)
+        if fit == self._fit_primal:
+            attributes |= fit(sample, attributes, partial(self._sums, rows, attributes))
+        else:
+            attributes |= fit(rows, attributes)
+        self._finish(sample, given, attributes)
+
+    def fit_elsewhere(self, everything: ManyRows, given: Any, **attributes: Any) -> None:
+        """Fit rows that are elsewhere; `given` are some of them, as they were given."""
+        preparation, sample, fitted = self._fit_sample(everything.sample, everything.total)
+        attributes |= fitted
+        if fitted["_limits"] is not None:
+            attributes["_limits"] = widened(fitted["_limits"], everything.target_range)
+        features = fitted["_features"]
+        if self.solver == "cg" or features.size(sample.X) > MOST_SUMMED_FEATURES:
+            options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "seed": fitted["seed_"]}
+            products = everything.products(preparation, features, sample, **options)
+            attributes |= self._iterated(products, attributes, everything.total)
+            self._finish(sample, given, attributes)
+            return
+        sums = FeatureSums.of(features)
+
+        def summed(**_: Any) -> RidgeStatistics:
+            return sums.finished(everything.sums(preparation, sums, fitted["_block_bytes"]))
+
+        attributes |= self._fit_primal(sample, attributes, summed)
+        self._finish(sample, given, attributes)
+
+    def _fit_sample(
+        self, few: TrainingRows, total: int
+    ) -> tuple[RowPreparation, TrainingRows, dict[str, Any]]:
+        """Choose and fit features on rows that stand for all, and how the others are prepared."""
+        sample, fitted = self._fit_features(few, total=total)
+        preparation = RowPreparation.of(few, fitted["_columns"], fitted.get("kernel_"))
+        return preparation, sample, fitted
+
+    def _finish(self, rows: TrainingRows, given: Any, attributes: dict[str, Any]) -> None:
+        """Warn where a line is better, and store what was fitted."""
         attributes.pop("_plan", None)
         if self._chooses_by_leaving_out and (self._kind == "given" or not self._chooses_kernel):
             streams = RandomStreams(attributes["seed_"], "kernel-ridge/line")
@@ -126,14 +180,17 @@ class RidgeFits(RidgeSettings):
                 "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
                 "alpha='loo', or a number."
             )
-        products = self._products(rows, fitted)
+        return self._iterated(self._products(rows, fitted), fitted, rows.count)
+
+    def _iterated(self, products: Any, fitted: dict[str, Any], rows: int) -> dict[str, Any]:
+        """Solve by iterations on products with the features of so many rows."""
         ridge = IterativeRidge(
             self.fit_intercept, self.tol, fitted["seed_"], self._iterates, self.verbose
         )
         solved: dict[str, Any] = {}
         if self._leaves_out:
             solution, left_out, result = ridge.solve(
-                products, self.alpha, checked_alphas(self.alphas), _first_alpha(fitted, rows.count)
+                products, self.alpha, checked_alphas(self.alphas), _first_alpha(fitted, rows)
             )
             solved = self._from_left_out(left_out)
         else:
@@ -149,7 +206,9 @@ class RidgeFits(RidgeSettings):
             return SparseColumns(features, rows, fit_intercept=intercept)
         stored = fitted["_plan"].stored
         if features.landmarks is not None:
-            return LandmarkValues(features, rows, fit_intercept=intercept, stored=stored)
+            return LandmarkValues(
+                features, rows, fit_intercept=intercept, stored=stored, verbose=self.verbose
+            )
         return DenseFeatures(
             features, rows, fit_intercept=intercept, stored=stored, seed=fitted["seed_"]
         )
@@ -158,8 +217,14 @@ class RidgeFits(RidgeSettings):
     def _reservoir(seed: int) -> Reservoir:
         return Reservoir(RandomStreams(seed, "kernel-ridge/left-out"))
 
-    def _fit_primal(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
-        statistics, features = self._sums(rows, fitted), fitted["_features"]
+    def _fit_primal(
+        self,
+        rows: TrainingRows,
+        fitted: dict[str, Any],
+        sums: Callable[..., RidgeStatistics],
+    ) -> dict[str, Any]:
+        """Fit by sums over all rows; `rows` are those that some are left out of."""
+        statistics, features = sums(), fitted["_features"]
         attributes: dict[str, Any] = {"_statistics_kept": False}
         left_out: list[Any] = []
         if self._leaves_out:
@@ -171,7 +236,7 @@ class RidgeFits(RidgeSettings):
         solution = self._solution_of(statistics, left_out, fitted)
         if statistics.rounding and self._is_at_rounding(solution, statistics):
             # Smaller alphas may be better, and only sums in float64 can tell.
-            statistics = self._sums(rows, fitted, in_float64=True)
+            statistics = sums(in_float64=True)
             solution = self._solution_of(statistics, left_out, fitted)
         attributes |= self._from_solution(solution, statistics, left_out, fitted)
         return {**attributes, "statistics_": statistics}
@@ -233,7 +298,8 @@ class RidgeFits(RidgeSettings):
         if errors is not None and errors.are_hidden(rows.count, self.alpha, alphas, before or 0.0):
             rounding = errors.of_rows(rows.count)
         progress = Progress(type(self).__name__, rows.count, self.verbose)
-        return feature_statistics(features, rows, fitted["_block_bytes"], progress, rounding)
+        sums = FeatureSums.of(features)
+        return sums.finished(sums.of_rows(rows, fitted["_block_bytes"], progress, rounding))
 
     def _solution_of(
         self, statistics: RidgeStatistics, left_out: list[Any], fitted: Mapping[str, Any]

@@ -37,7 +37,8 @@ _SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha
 _PATIENCE, _LEAST_GAIN = 3, 1e-3
 # A residual that is good enough where the precision of what is stored does not allow tol.
 _GOOD_RESIDUAL = 1e-2
-_LAST_RESIDUAL = 3e-3  # with all rows, after errors of those held out have levelled off
+# With all rows, after errors of those held out have levelled off: to aim at, and to warn of.
+_LAST_RESIDUAL, _NO_RESIDUAL = 3e-3, 0.3
 _LEAST_OF_FLOAT32 = 1e-4
 _MOST_STEPS, _LAST_STEPS = 2000, 6
 _LEAST_WEIGHT = 1e-300
@@ -164,7 +165,7 @@ class IterativeRidge:
             products.leave_out(held[:0])
             # Errors of most rows level off before those of a few that are far from all others.
             tol = max(self.tol, min(found.residual, _LAST_RESIDUAL))
-            steps, good = _LAST_STEPS, max(_GOOD_RESIDUAL, found.residual)
+            steps, good = _LAST_STEPS, max(_NO_RESIDUAL, found.residual)
             coef, result = self._solve_for(products, best, tol, found.coef, steps, good)
         result = replace(result, x=coef, errors=np.array(search.errors))
         path: dict[str, Any] = {}

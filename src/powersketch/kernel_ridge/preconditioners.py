@@ -10,7 +10,7 @@ from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError
-from powersketch.execution import blas_thread_count, ordered_map
+from powersketch.execution import Progress, blas_thread_count, ordered_map
 from powersketch.kernel_ridge.sums import GramSum, mirror_upper_triangle
 from powersketch.linalg import LowRankInverse, cholesky_in_place
 
@@ -51,8 +51,8 @@ class LandmarkInverses:
     Landmarks are a sample of the rows, and their features are the rows of L.
     """
 
-    def __init__(self, factor: Real) -> None:
-        self._factor, self._factors = factor, _Factors()
+    def __init__(self, factor: Real, verbose: int = 0) -> None:
+        self._factor, self._factors, self._verbose = factor, _Factors(), verbose
         self.mean_square = float(np.einsum("ij,ij->", factor, factor)) / len(factor)
 
     def inverse(self, alpha: float, weight: float) -> Inverse:
@@ -62,10 +62,10 @@ class LandmarkInverses:
         def make() -> Inverse:
             if alpha > _SHARE_FOR_FLOAT32 * weight * self.mean_square:
                 matrix = self._shifted(alpha, scale, np.float32)
-                if cholesky_in_place(matrix):
+                if cholesky_in_place(matrix, self._progress()):
                     return solver(matrix)
             matrix = self._shifted(alpha, scale, np.float64)
-            if not cholesky_in_place(matrix):
+            if not cholesky_in_place(matrix, self._progress()):
                 raise InputError(
                     f"alpha={alpha:.3g} is too small for {len(matrix)} landmarks, some of which "
                     "are equal to working precision: give a larger alpha, or fewer landmarks."
@@ -73,6 +73,9 @@ class LandmarkInverses:
             return solver(matrix)
 
         return self._factors.kept(alpha, make)
+
+    def _progress(self) -> Progress:
+        return Progress("preconditioner", len(self._factor), self._verbose)
 
     def _shifted(self, alpha: float, scale: float, dtype: Any) -> Real:
         """Return scale · LᵀL + alpha I, on and below the diagonal, tile by tile."""

@@ -13,11 +13,13 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from powersketch.arrays import Float64, Real, Rows, Vector
 from powersketch.docstrings import documented
+from powersketch.engines import elsewhere_too
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.base import SketchedRidge, in_dtype_of_rows
 from powersketch.kernel_ridge.exact import ExactPosterior, check_freedom
 from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
+    KnownTargets,
     TrainingRows,
     checked_targets,
     checked_weights,
@@ -87,6 +89,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
     True
     """
 
+    @elsewhere_too
     @documented
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the feature map and the ridge regression.
@@ -158,6 +161,7 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         """
         return self._fit_batches(batches, target, {})
 
+    @elsewhere_too
     @documented
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return predictions, and on request how uncertain they are.
@@ -242,6 +246,12 @@ class SketchedKernelRidge(MultiOutputMixin, RegressorMixin, SketchedRidge):
         missing = diagonal - np.einsum("ij,ij->i", Z, Z)
         rounding = _ROUNDING * np.finfo(X.dtype).eps * diagonal
         return np.where(missing > rounding, missing, 0.0)
+
+    def _rows_of_block(self, X: Any, y: Any, weights: Any, known: KnownTargets) -> TrainingRows:
+        """Return checked rows of a block of many; none may be left that has weight."""
+        del known
+        rows, targets = checked_targets(X, y, estimator=self)
+        return TrainingRows.of_some_weight(rows, targets, checked_weights(weights, rows))
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         rows, targets = checked_targets(X, y, estimator=self)

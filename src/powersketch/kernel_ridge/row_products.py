@@ -31,6 +31,7 @@ from powersketch.random_streams import RandomStreams
 _BLOCK_ROWS, _BLOCK_BYTES = 1024, 8 << 20
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
+_JITTER_FOR_FLOAT32 = 1e-7
 
 
 class RowProducts(Protocol):
@@ -225,21 +226,30 @@ class LandmarkValues(BlockProducts):
     """Kernel values at landmarks, of which features are L⁻¹ times, and columns beside them."""
 
     def __init__(
-        self, features: Features, rows: TrainingRows, *, fit_intercept: bool, stored: bool
+        self,
+        features: Features,
+        rows: TrainingRows,
+        *,
+        fit_intercept: bool,
+        stored: bool,
+        verbose: int = 0,
     ) -> None:
         assert features.landmarks is not None
         self.factor = features.landmarks.factor_
-        self._values = features.values_in_float32()
+        if features.landmarks.jitter_ < _JITTER_FOR_FLOAT32:
+            # Of nearly dependent landmarks, rounding errors of values would be seen in features.
+            self.dtype, self.least_residual = np.float64, 1e-12
+        self._values = features.values_in(self.dtype)
         self._stored: Real | None = None
         size = features.size(rows.X)
         if stored:
             self._stored = self._computed(rows.X, size)
-        self._inverses = LandmarkInverses(self.factor)
+        self._inverses = LandmarkInverses(self.factor, verbose)
         super().__init__(rows, size, fit_intercept=fit_intercept)
 
     def _computed(self, X: Rows, size: int) -> Real:
         """Return the values of all rows, computed by several threads."""
-        stored = np.empty((X.shape[0], size), np.float32)
+        stored = np.empty((X.shape[0], size), self.dtype)
 
         def write(part: slice) -> None:
             stored[part] = self._values(X[part])

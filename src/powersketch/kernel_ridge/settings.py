@@ -327,11 +327,12 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
         return {name: address.sub("", repr(value)) for name, value in values.items()}
 
     def _fit_features(
-        self, rows: TrainingRows, *, more_to_come: bool = False
+        self, rows: TrainingRows, *, more_to_come: bool = False, total: int | None = None
     ) -> tuple[TrainingRows, dict[str, Any]]:
         """Return the rows as the kernel sees them, and what was chosen and fitted, as attributes.
 
-        Features of None stand for the exact kernel, which needs all rows.
+        Features of None stand for the exact kernel, which needs all rows. The rows may stand for
+        `total` of them.
         """
         seed = seed_from(self.random_state)
         attributes: dict[str, Any] = {
@@ -352,7 +353,7 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             rows, kernel = model.prepared(rows), model.whole_kernel
             attributes["_columns"] = model.columns
             attributes |= {"_alpha_per_root": model.alpha_per_root, "_limits": model.limits}
-            attributes |= self._fit_model(rows, model, seed, more_to_come)
+            attributes |= self._fit_model(rows, model, seed, more_to_come, total)
         if isinstance(kernel, Kernel):
             attributes["kernel_"] = kernel
         warn_of_dominant_rows(kernel, rows)
@@ -377,11 +378,16 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
         return kernel.resolve(others.repeated_by_weight())
 
     def _fit_model(
-        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
+        self,
+        rows: TrainingRows,
+        model: Model,
+        seed: int,
+        more_to_come: bool,
+        total: int | None = None,
     ) -> dict[str, Any]:
         """Fit the map of a model, of a kind and size that suit it, and say what was chosen."""
         attributes: dict[str, Any] = {}
-        feature_map, choice = self._map_of_model(rows, model, seed, more_to_come)
+        feature_map, choice = self._map_of_model(rows, model, seed, more_to_come, total)
         if choice is not None:
             attributes["choice_"] = choice
             size = choice.n_components + (rows.X.shape[1] if model.linear else 0)
@@ -408,7 +414,12 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             self._planned(rows, size, landmarks)
 
     def _map_of_model(
-        self, rows: TrainingRows, model: Model, seed: int, more_to_come: bool
+        self,
+        rows: TrainingRows,
+        model: Model,
+        seed: int,
+        more_to_come: bool,
+        total: int | None = None,
     ) -> tuple[Any, Choice | None]:
         """Return an unfitted map, None if columns are features enough, or "exact"."""
         if self._kind == "auto":
@@ -423,6 +434,7 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
                 iterates=self.solver == "cg" or (self._iterates and self.solver == "auto"),
                 seed=seed,
                 n_jobs=self.n_jobs,
+                total=total or rows.count,
             )
         if self._kind == "exact":
             feature_map: Any = "exact"

@@ -104,7 +104,8 @@ class Problem:
         n, m = float(self.rows), float(self.features)
         total = min(_BLOCKS, 32.0 * n * m) + 64.0 * m * self.targets
         if stored:
-            total += 4.0 * n * m
+            # Values at landmarks of float64 rows need all their digits.
+            total += (8.0 if self.landmarks and self.dtype == np.float64 else 4.0) * n * m
         if self.landmarks:
             return total + 12.0 * m**2
         sample = min(SampleInverses.rows_for(self.features), self.rows)
@@ -145,7 +146,9 @@ def _plans(problem: Problem, solver: str, memory_budget: float | None) -> list[P
         return plans
     for stored, most in ((True, to_store), (False, limit)):
         if problem.bytes_of_iterations(stored=stored) <= most:
-            seconds = problem.seconds_of_iterations(stored=True)
+            # What this machine happens to have free must not decide on the solver.
+            predicted = stored or memory_budget is None
+            seconds = problem.seconds_of_iterations(stored=predicted)
             bytes = problem.bytes_of_iterations(stored=stored)
             plans.append(Plan("cg", stored, seconds, bytes))
             break

@@ -323,7 +323,8 @@ class _StatisticsSum:
         targets = (y - self.target_shift) * roots.reshape(-1, *(1,) * (y.ndim - 1))
         self._gram.add(deviations)
         beside = np.column_stack((roots, targets)).astype(deviations.dtype, copy=False)
-        sums = deviations.T @ beside
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = deviations.T @ beside
         self._sums += sums[:, 0]
         self._cross += sums[:, 1:].reshape(self._cross.shape)
         self._target_sums += roots @ targets

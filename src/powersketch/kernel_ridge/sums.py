@@ -80,7 +80,8 @@ class GramSum:
 
     def _add_tile(self, Z: Real, rows: slice, columns: slice) -> None:
         # NumPy computes one triangle only where a matrix meets its own transpose.
-        self._matrix[rows, columns] += Z[:, rows].T @ Z[:, columns]
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._matrix[rows, columns] += Z[:, rows].T @ Z[:, columns]
 
 
 def mirror_upper_triangle(matrix: Float64) -> None:

@@ -35,7 +35,7 @@ _FEWEST_ROWS = 10
 _NAMED = 3
 # A row of large weight is repeated at most this often for the feature map.
 _LARGEST_REPETITION = 8
-_LEFT_OUT = (
+LEFT_OUT = (
     "They were left out of the fit: this kernel is so large there that what all other rows say "
     "would be lost."
 )
@@ -58,6 +58,11 @@ class TrainingRows:
     def of_positive_weight(cls, X: Rows, targets: Float64, weights: Vector | None) -> TrainingRows:
         """Leave out the rows of weight zero; refuse to leave out all."""
         check_some_weight(weights)
+        return cls.of_some_weight(X, targets, weights)
+
+    @classmethod
+    def of_some_weight(cls, X: Rows, targets: Float64, weights: Vector | None) -> TrainingRows:
+        """Leave out the rows of weight zero, even if none is left: there may be other blocks."""
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             return cls(X[kept], targets[kept], weights[kept], kept)
@@ -161,13 +166,13 @@ def without_absurd_rows(
     if not absurd.size:
         return rows, absurd
     ordinary = rows.without(absurd)
-    grows = _grows(kernel_of(ordinary), ordinary.X)
+    grows = grows_with_rows(kernel_of(ordinary), ordinary.X)
     numbers = absurd if rows.numbers is None else rows.numbers[absurd]
-    warn_of_far_rows(numbers, ratios, _LEFT_OUT if grows else DO_NOT_COUNT)
+    warn_of_far_rows(numbers, ratios, LEFT_OUT if grows else DO_NOT_COUNT)
     return (ordinary, absurd[:0]) if grows else (rows, absurd)
 
 
-def _grows(kernel: Any, X: Rows) -> bool:
+def grows_with_rows(kernel: Any, X: Rows) -> bool:
     """Tell whether k(x, x) is smaller for rows of half the length."""
     if not isinstance(kernel, Kernel):
         return False
@@ -229,8 +234,13 @@ def checked_targets(X: Any, y: Any, *, estimator: Any = None) -> tuple[Any, Vect
     return X, targets
 
 
-def warn_of_outlying_targets(targets: Vector, weights: Vector | None) -> None:
-    """Name the rows whose targets are so far from all others that they drag every prediction."""
+def warn_of_outlying_targets(
+    targets: Vector, weights: Vector | None, numbers: NDArray[np.int64] | None = None
+) -> None:
+    """Name the rows whose targets are so far from all others that they drag every prediction.
+
+    `numbers` are those that the user knows, if they are others.
+    """
     counted = np.arange(targets.shape[0]) if weights is None else np.flatnonzero(weights)
     for column in targets.reshape(targets.shape[0], -1).T:
         sizes = np.abs(column[counted])
@@ -242,7 +252,10 @@ def warn_of_outlying_targets(targets: Vector, weights: Vector | None) -> None:
         gaps = np.flatnonzero((above > _OUTLYING * below) & (below > 0.0))
         if gaps.size:
             rows = counted[order[gaps[0] - few :]]
-            named = ", ".join(f"{column[row]:.3g} in row {row}" for row in rows[::-1][:_NAMED])
+            first = rows[::-1][:_NAMED]
+            known = first if numbers is None else numbers[first]
+            pairs = zip(column[first].tolist(), known.tolist(), strict=True)
+            named = ", ".join(f"{value:.3g} in row {number}" for value, number in pairs)
             warn_user(
                 f"y has {named}{' and others' if rows.size > _NAMED else ''}, and all other values "
                 f"are at most {below[gaps[0]]:.3g} in size: such targets drag every prediction. "
@@ -293,6 +306,16 @@ def check_some_weight(weights: Vector | None) -> None:
             "sample_weight is zero for every row; at least one must be above 0: "
             "give weights that leave some rows, or None."
         )
+
+
+class KnownTargets(NamedTuple):
+    """What has to be known of all targets before rows of a block can be coded.
+
+    Classifiers need the classes, and factors of the weights of each or None.
+    """
+
+    classes: Any = None
+    factors: Vector | None = None
 
 
 class Batch(NamedTuple):

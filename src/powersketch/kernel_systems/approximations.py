@@ -16,6 +16,7 @@ from powersketch import routines
 from powersketch.arrays import Float64, Real, Rows, divide_or_zero, is_sparse, slices
 from powersketch.exceptions import warn_user
 from powersketch.execution import (
+    check_fits_memory,
     interruptible,
     ordered_map,
     thread_count,
@@ -322,6 +323,11 @@ def _whitened_in_float32(
     X: Rows, kernel: Kernel, chosen: NDArray[np.int64], threads: int
 ) -> NDArray[np.float32]:
     """Return B with B Bᵀ about C W⁻¹ Cᵀ, computed in float64 block by block and rounded."""
+    check_fits_memory(
+        f"the preconditioner of {X.shape[0]} rows with {len(chosen)} components",
+        4 * X.shape[0] * len(chosen) + 3 * 8 * len(chosen) ** 2,
+        "give fewer rows, or solve on features of them",
+    )
     points = X[chosen]
     square = kernel(points, dtype=np.float64, n_jobs=threads)
     lower, _ = jittered_cholesky(square, len(chosen) * float(np.finfo(np.float64).eps))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powersketch.arrays import Float64, Rows, slices
 from powersketch.docstrings import documented
+from powersketch.engines import engine_of
 from powersketch.exceptions import InputTypeError
 from powersketch.kernel_systems.approximations import default_coordinates, row_length
 from powersketch.kernel_systems.preconditioner import STRATEGIES, exact_preconditioner
@@ -66,8 +67,10 @@ def solve_kernel_system(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix or array} of shape (n, d)
-        Finite real numbers, rows are samples. They are left as they are, as all arguments.
+    X : {array-like, sparse matrix or array, Dask array or DataFrame} of shape (n, d)
+        Finite real numbers, rows are samples. They are left as they are, as all arguments. With a
+        Dask collection, products with the exact K are computed block by block on its workers;
+        preconditioners are then "nystroem" ("auto"), "features" and "none".
     y : array-like of shape (n,) or (n, t)
         One right-hand side or several, finite real numbers.
     kernel : powersketch.kernels.Kernel or str
@@ -137,6 +140,10 @@ def solve_kernel_system(
     >>> bool(np.linalg.norm(K @ result.x - y) <= 1e-10 * np.linalg.norm(y))
     True
     """
+    engine = engine_of((X, y))
+    if engine is not None:
+        given = {name: value for name, value in locals().items() if name != "engine"}
+        return cast(SolverResult, engine.solve(**given))
     _check_names(operator, preconditioner, method)
     for name, value in (("max_iterations", max_iterations), ("n_components", n_components)):
         if value is not None:

@@ -42,7 +42,9 @@ _DOMINANT = 1e10
 _NAMED = 3
 
 
-def cholesky_in_place(matrix: Real, progress: Progress | None = None) -> bool:
+def cholesky_in_place(
+    matrix: Real, progress: Progress | None = None, threads: int | None = None
+) -> bool:
     """Write the factor L, with L Lᵀ = matrix, to the lower triangle; the upper one stays as it is.
 
     Large matrices are factored block by block on all threads of BLAS, so that Ctrl-C works at any
@@ -55,6 +57,8 @@ def cholesky_in_place(matrix: Real, progress: Progress | None = None) -> bool:
         it for a moment.
     progress : Progress, default=None
         Is told how many rows are done.
+    threads : int, default=None
+        That share blocks; None is as many as BLAS is set to use. No bit depends on it.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def cholesky_in_place(matrix: Real, progress: Progress | None = None) -> bool:
     size = matrix.shape[0]
     if size <= _MOST_ROWS_AT_ONCE:
         return _factor_at_once(matrix)
-    threads = blas_thread_count()
+    threads = blas_thread_count() if threads is None else threads
     for part in slices(size, _BLOCK):
         block = np.ascontiguousarray(_updated(matrix, part, part))
         if not _factor_at_once(block):
@@ -201,7 +205,9 @@ def _remedy(diagonal: Vector) -> str:
     )
 
 
-def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
+def jittered_cholesky(
+    matrix: Real, jitter: float, *, threads: int | None = None, verbose: int = 0
+) -> tuple[Real, float]:
     """Return L with L Lᵀ = matrix + jitter · mean · I, and the jitter that was necessary.
 
     Parameters
@@ -213,6 +219,8 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
         Relative to the mean of the diagonal, or to each of its entries where a few are so large
         that the jitter would drown the others. Where it does not suffice, it grows by factors of
         10.
+    threads, verbose : int
+        As many threads share a large matrix, None being those of BLAS; whether to show progress.
 
     Returns
     -------
@@ -226,7 +234,7 @@ def jittered_cholesky(matrix: Real, jitter: float) -> tuple[Real, float]:
     unit = float(diagonal.mean()) or 1.0
     while True:
         shifted = diagonal + jitter * _jitter_units(diagonal, unit, jitter)
-        factor = lower_factor(matrix, shifted)
+        factor = lower_factor(matrix, shifted, threads=threads, verbose=verbose)
         if factor is not None:
             for row in range(diagonal.size):
                 factor[row, row + 1 :] = 0.0
@@ -250,7 +258,9 @@ def _jitter_units(diagonal: Real, mean: float, jitter: float) -> Real:
     return np.where(diagonal > 0.0, diagonal, positive.min())
 
 
-def lower_factor(matrix: Real, diagonal: Real) -> Real | None:
+def lower_factor(
+    matrix: Real, diagonal: Real, *, threads: int | None = None, verbose: int = 0
+) -> Real | None:
     """Return the factor of the matrix with that diagonal, or None if there is no factor.
 
     It is written below the diagonal of the matrix where that is writeable, row by row in memory;
@@ -259,7 +269,7 @@ def lower_factor(matrix: Real, diagonal: Real) -> Real | None:
     in_place = matrix.flags.c_contiguous and matrix.flags.writeable
     matrix = matrix if in_place else matrix.copy(order="C")
     np.fill_diagonal(matrix, diagonal)
-    if cholesky_in_place(matrix):
+    if cholesky_in_place(matrix, Progress("factorisation", len(matrix), verbose), threads):
         return matrix
     _restore(matrix, diagonal)
     return None

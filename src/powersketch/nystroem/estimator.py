@@ -15,9 +15,18 @@ from powersketch.accuracy import Certificate, divided_positions, grown_size
 from powersketch.arrays import Real, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.ecosystem import DocumentationLinks, in_library_of
+from powersketch.engines import elsewhere_too
 from powersketch.exceptions import RangeWarning, warn_user
 from powersketch.execution import Progress, blas_threads, thread_count_of_blocks
-from powersketch.feature_maps import absurd_rows, outlying, without_rows
+from powersketch.feature_maps import (
+    DO_NOT_COUNT,
+    MOST_CHOICE_ROWS,
+    ChoiceRows,
+    absurd_rows,
+    are_many,
+    outlying,
+    without_rows,
+)
 from powersketch.kernels import Kernel, as_kernel
 from powersketch.nystroem.features import NystroemFeatures
 from powersketch.nystroem.scores import LANDMARKS, Indices, draw_landmarks, precise_diagonal
@@ -41,6 +50,8 @@ _TIMES_AS_MUCH, _SOME = 1.25, 0.1
 _FEW_ROWS, _OF_FEW_ROWS = 8, 0.9
 _FEWEST_COMPARED = 20
 _MOST_COMPARED = 512
+# Of very many rows, at least this many for every landmark are looked at.
+_ROWS_PER_LANDMARK = 4
 
 
 class _Landmarks(NamedTuple):
@@ -176,12 +187,16 @@ class LeverageNystroem(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @elsewhere_too
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks and factor their kernel matrix.
 
+        Of very many rows, landmarks are drawn among a sample of 65,536, or four times as many as
+        there are landmarks: the same for an array in memory and for a Dask array.
+
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
+        X : array, sparse matrix, or Dask array or DataFrame of shape (n_samples, n_features)
             The rows, some of which become landmarks.
         y : None
             Ignored; pipelines pass it.
@@ -196,7 +211,12 @@ class LeverageNystroem(
         X = checked_rows(X, estimator=self)
         seed = seed_from(self.random_state)
         streams = RandomStreams(seed, "leverage_nystroem")
-        kernel = kernel.resolve(without_rows(X, absurd_rows(X)))
+        numbers = None
+        if are_many(X.shape[0], self.most_rows_in_view):
+            chosen = ChoiceRows.of_all(X, self.most_rows_in_view)
+            chosen.warn_of_far_rows(DO_NOT_COUNT)
+            X, numbers = chosen.rows, chosen.numbers
+        kernel = kernel.resolve(X if numbers is not None else without_rows(X, absurd_rows(X)))
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):
             diagonal = None if self.landmarks == "uniform" else precise_diagonal(kernel, X)
@@ -205,6 +225,8 @@ class LeverageNystroem(
         validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._features = seed, kernel, landmarks.features
         self.landmark_indices_, self.scores_ = landmarks.indices, landmarks.scores
+        if numbers is not None:
+            self.landmark_indices_ = numbers[landmarks.indices]
         self.landmarks_, self.jitter_ = landmarks.features.landmarks, landmarks.features.jitter
         self.n_components_ = landmarks.indices.size
         self._usual_loss = _UsualLoss.of(X, diagonal, landmarks)
@@ -214,12 +236,13 @@ class LeverageNystroem(
             self.certificate_ = certificate
         return self
 
+    @elsewhere_too
     def transform(self, X: Any) -> Any:
         """Return the features of every row.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
+        X : array, sparse matrix, or Dask array or DataFrame of shape (n_samples, n_features)
             Rows are samples.
 
         Returns
@@ -227,6 +250,7 @@ class LeverageNystroem(
         Z : ndarray of shape (n_samples, n_landmarks)
             float32 for float32 rows, else float64. For rows of another array library in main
             memory, with ``sklearn.set_config(array_api_dispatch=True)``, an array of that library.
+            Of Dask collections, a lazy Dask array.
         """
         check_is_fitted(self)
         rows = self._checked_new_rows(X)
@@ -265,6 +289,13 @@ class LeverageNystroem(
         check_is_fitted(self)
         values = self._features.columns(thread_count_of_blocks(self.n_jobs))
         return lambda X: values(self._checked_new_rows(X))
+
+    @property
+    def most_rows_in_view(self) -> int:
+        """How many rows landmarks are drawn among where there are very many."""
+        if isinstance(self.n_components, str):
+            return MOST_CHOICE_ROWS
+        return max(MOST_CHOICE_ROWS, _ROWS_PER_LANDMARK * int(self.n_components))
 
     def component_range(self, rows: int) -> tuple[int, int]:
         """Return the smallest and the largest number of components on this many rows."""
@@ -349,7 +380,7 @@ class LeverageNystroem(
         order = np.argsort(indices)
         scores = np.concatenate((scores[drawn], np.ones(absurd.size)))[order]
         jitter = None if self.jitter is None else float(self.jitter)
-        features = NystroemFeatures.of(kernel, X[indices[order]], jitter, threads)
+        features = NystroemFeatures.of(kernel, X[indices[order]], jitter, threads, self.verbose)
         return _Landmarks(indices[order], scores, features)
 
     def _check_parameters(self) -> None:

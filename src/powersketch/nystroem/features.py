@@ -59,14 +59,21 @@ class NystroemFeatures:
     probes: Real
 
     @classmethod
-    def of(cls, kernel: Kernel, landmarks: Rows, jitter: float | None, threads: int) -> Self:
+    def of(
+        cls,
+        kernel: Kernel,
+        landmarks: Rows,
+        jitter: float | None,
+        threads: int,
+        verbose: int = 0,
+    ) -> Self:
         """Return the map for these landmarks; no jitter means one that suits their dtype."""
         square = kernel(landmarks, dtype=np.float64, n_jobs=threads)
         start = _DEFAULT_JITTERS[landmarks.dtype] if jitter is None else jitter
         # Beside a landmark of absurd size, the errors of others would not be seen.
         usual = np.delete(np.arange(len(square)), outlying(square.diagonal(), _ABSURD))
         probes = square[usual[:: -(-usual.size // _PROBES)]]
-        factor, used = jittered_cholesky(square, start)
+        factor, used = jittered_cholesky(square, start, threads=threads, verbose=verbose)
         return cls(kernel, landmarks, TriangularRows.of(factor), used, probes)
 
     def transform(self, X: Rows, threads: int = 1, progress: Progress | None = None) -> Real:

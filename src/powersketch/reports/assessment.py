@@ -316,7 +316,7 @@ def _by_shuffling(model: Any, test: _Part, names: Sequence[str]) -> Importance:
             model, sample.X, sample.y, n_repeats=_PERMUTATIONS, random_state=0
         )
     shares = dict(zip(names, np.maximum(found.importances_mean, 0.0).tolist(), strict=True))
-    why = "no metric was learned: by how much the score falls where a column is shuffled"
+    why = "by how much the score falls where a column is shuffled, as no metric was learned"
     return Importance(why, _ordered(shares))
 
 

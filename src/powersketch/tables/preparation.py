@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import Real
+from powersketch.ecosystem import DocumentationLinks
 from powersketch.exceptions import InputError, InputTypeError, RangeWarning, warn_user
 from powersketch.parameters import checked_integer, one_of
 from powersketch.storable import storable
@@ -43,7 +44,7 @@ _KINDS = (NUMBER, DATE, CATEGORY, MANY, GAPS)
 
 
 @storable
-class TablePreparation(TransformerMixin, BaseEstimator):
+class TablePreparation(DocumentationLinks, TransformerMixin, BaseEstimator):
     r"""Turn the columns of a table into numbers: categories, dates and missing cells included.
 
     A column's type decides what becomes of it, and `recipe_` says it in words:

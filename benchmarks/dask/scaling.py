@@ -1,0 +1,94 @@
+"""1, 2 and 4 workers against the model of docs/scaling.md, and what it says of 100 workers."""
+
+import os
+import time
+
+import numpy as np
+
+from benchmarks.dask.clusters import COLUMNS, cluster, generated, model, timed_fit
+from benchmarks.dask.model import Fit, Machine
+from benchmarks.report import Row, Table, at_most
+from powersketch.execution import blas_threads
+from powersketch.feature_maps import ChoiceRows
+
+NETWORK, LOCAL = 1.25e8, 1e9  # bytes a second: gigabit Ethernet, and between processes here
+
+
+def measured_machine(features: int, block: int) -> Machine:
+    """Measure the rates of one core on one block, apart from Dask."""
+    from distributed import wait
+
+    X, y = generated(block, block)
+
+    def taken() -> tuple[np.ndarray, np.ndarray]:
+        rows = X.compute(scheduler="synchronous"), y.compute(scheduler="synchronous")
+        ChoiceRows.of_all(rows[0], 1000)
+        return rows
+
+    with blas_threads(1):
+        (rows, targets), passes = timed(taken)
+        fitted = model(features, block).fit(rows, targets)
+        Z, transform = timed(lambda: fitted.feature_map_.transform(rows))
+        from powersketch.kernel_ridge import block_statistics
+
+        _, sums = timed(lambda: block_statistics(Z, targets))
+    with cluster(1) as client:
+        start = time.perf_counter()
+        wait(client.map(abs, range(500)))
+        task = (time.perf_counter() - start) / 500
+    return Machine(
+        block / passes, block * features**2 / sums, block * features / transform, LOCAL, task
+    )
+
+
+def timed(call):
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+def workers_against_the_model(*, quick: bool) -> Table:
+    rows, block, features = (100_000, 5_000, 256) if quick else (300_000, 10_000, 768)
+    machine, lines = measured_machine(features, block), []
+    cores = os.cpu_count() or 1
+    for workers in (1, 2, 4):
+        with cluster(workers) as _:
+            seconds = timed_fit(model(features, rows), *generated(rows, block))
+        # More workers than cores share them.
+        predicted = Fit(rows, COLUMNS, features, block, min(workers, cores), machine).seconds
+        off = abs(seconds / predicted - 1.0)
+        cells = {"workers": workers, "cores": min(workers, cores), "s": seconds}
+        lines.append(Row({**cells, "predicted, s": predicted, "off by": off}, [at_most(off, 0.35)]))
+    return Table(
+        "Workers against the model",
+        f"{rows} × {COLUMNS} rows, {features} features; the model has the rates of one core, "
+        "measured on one block.",
+        lines,
+    )
+
+
+def a_billion_rows(*, quick: bool) -> Table:
+    machine = measured_machine(256 if quick else 1024, 10_000)
+    far = Machine(**{**vars(machine), "bytes_per_second": NETWORK})
+    lines = []
+    for workers in (1, 10, 100):
+        fit = Fit(1e9, COLUMNS, 1024, 100_000, workers, far)
+        lines.append(
+            Row(
+                {
+                    "workers": workers,
+                    "h": fit.seconds / 3600,
+                    "most bytes received by one, GB": fit.simulated[1] / 1e9,
+                    "of perfect": Fit(1e9, COLUMNS, 1024, 100_000, 1, far).seconds
+                    / (workers * fit.seconds),
+                }
+            )
+        )
+    return Table(
+        "A billion rows, simulated",
+        "10⁹ × 256 rows in blocks of 100,000, 1024 features, one core each, gigabit Ethernet.",
+        lines,
+    )
+
+
+MEASUREMENTS = (workers_against_the_model, a_billion_rows)

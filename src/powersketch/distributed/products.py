@@ -1,0 +1,186 @@
+"""Ridge regression by iterations: every product is one pass over the blocks, summed as a tree.
+
+Features are computed anew in every pass. Rows stay where they are if the collection was persisted,
+and are read again where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersketch.arrays import Float64, Real, Vector
+from powersketch.distributed.ridge_rows import Block, DaskRows, coded_rows
+from powersketch.distributed.running import compute, tree
+from powersketch.kernel_ridge import (
+    DenseFeatures,
+    Features,
+    KnownTargets,
+    LandmarkValues,
+    RowPreparation,
+    TrainingRows,
+)
+
+
+class _Moments(NamedTuple):
+    """Sums over rows of weights w, of w y, of w z and of w z yᵀ, for values z."""
+
+    weight: float
+    targets: Vector
+    values: Vector
+    cross: Float64
+
+    @classmethod
+    def merged(cls, parts: Sequence[_Moments | None]) -> _Moments | None:
+        """Add up those of several blocks, from the first to the last."""
+        found = [part for part in parts if part is not None]
+        return (
+            cls(*(sum(each[1:], each[0]) for each in zip(*found, strict=True))) if found else None
+        )
+
+
+class DaskProducts:
+    """Products with the features of all rows, for `IterativeRidge`.
+
+    The rows that may be held out are those of the sample, which are here; the preconditioner
+    comes from them, too. Products are computed in float64.
+    """
+
+    least_residual = 1e-10
+
+    def __init__(
+        self,
+        everything: DaskRows,
+        preparation: RowPreparation,
+        features: Features,
+        sample: TrainingRows,
+        *,
+        fit_intercept: bool,
+        seed: int,
+    ) -> None:
+        self.rows, self._everything, self._fit_intercept = sample, everything, fit_intercept
+        self._given = (everything.model, everything.known, preparation, features)
+        self.targets = sample.targets.reshape(sample.count, -1)
+        self.all_weights = np.ones(sample.count) if sample.weights is None else sample.weights
+        self._held = np.empty(0, np.int64)
+        self._few = self._of_sample(features, seed)
+        self.leave_out(np.empty(0, np.intp))
+
+    def _of_sample(self, features: Features, seed: int) -> DenseFeatures | LandmarkValues:
+        """Return products with the rows of the sample, weighted as if they were all rows."""
+        tasks = self._everything.each(_weight_of, *self._given[:3])
+        total = sum(compute(tasks, "the sum of weights"))
+        weights = self.all_weights * (total / float(self.all_weights.sum()))
+        rows, intercept = replace(self.rows, weights=weights), self._fit_intercept
+        if features.landmarks is not None:
+            return LandmarkValues(features, rows, fit_intercept=intercept, stored=False)
+        return DenseFeatures(features, rows, fit_intercept=intercept, stored=False, seed=seed)
+
+    def leave_out(self, held: Any) -> None:
+        """Give weight zero to some rows of the sample."""
+        assert self.rows.numbers is not None
+        self._held = self.rows.numbers[held]
+        tasks = self._everything.each(_block_moments, *self._given, self._held)
+        moments: _Moments = compute([tree(tasks, _Moments.merged)], "means of features")[0]
+        right = self._few.to_features(moments.cross)
+        self.mean, self.target_mean = np.zeros(len(right)), np.zeros(right.shape[1])
+        if self._fit_intercept:
+            self.mean = self._few.to_features(moments.values[:, np.newaxis])[:, 0] / moments.weight
+            self.target_mean = moments.targets / moments.weight
+            right = right - np.multiply.outer(self.mean, moments.targets)
+        self._right = right
+
+    def right_side(self) -> Float64:
+        """Return ΦᵀW times the targets about their means, of shape (m, t)."""
+        return self._right
+
+    def normal_product(self, V: Float64) -> Float64:
+        """Return ΦᵀWΦ V in one pass."""
+        values, offset = self._few.to_values(V), self.mean @ V
+        tasks = self._everything.each(_block_product, *self._given, self._held, values, offset)
+        total = compute([tree(tasks, _added)], "products with features")[0]
+        return np.asarray(
+            self._few.to_features(total[:-1]) - np.multiply.outer(self.mean, total[-1])
+        )
+
+    def product(self, V: Float64, rows: Any) -> Float64:
+        """Return the features of some rows of the sample times coefficients."""
+        return self._few.product(V, rows)
+
+    def inverse(self, alpha: float) -> Any:
+        """Return an approximate inverse of ΦᵀWΦ + alpha I, from the sample."""
+        return self._few.inverse(alpha)
+
+    def trace(self) -> float:
+        """Return about the trace of ΦᵀWΦ, from the sample."""
+        return self._few.trace()
+
+    def intercept(self, coef: Float64) -> Vector:
+        """Return the constant term of every target."""
+        return np.asarray(self.target_mean - self.mean @ coef)
+
+
+def _prepared(
+    block: Block, model: Any, known: KnownTargets, preparation: RowPreparation
+) -> TrainingRows:
+    return preparation.prepared(coded_rows(block, model, known))[0]
+
+
+def _weight_of(block: Block, model: Any, known: KnownTargets, preparation: RowPreparation) -> float:
+    rows = _prepared(block, model, known, preparation)
+    return float(rows.count if rows.weights is None else rows.weights.sum())
+
+
+def _values_and_weights(
+    rows: TrainingRows, features: Features, held: NDArray[np.int64]
+) -> tuple[Real, Vector]:
+    """Return features, or kernel values at landmarks, and weights that are zero where held out."""
+    assert rows.numbers is not None
+    values = features.transform if features.landmarks is None else features.values()
+    weights = np.ones(rows.count) if rows.weights is None else rows.weights.copy()
+    weights[np.isin(rows.numbers, held)] = 0.0
+    return values(rows.X).astype(np.float64, copy=False), weights
+
+
+def _block_moments(
+    block: Block,
+    model: Any,
+    known: KnownTargets,
+    preparation: RowPreparation,
+    features: Features,
+    held: NDArray[np.int64],
+) -> _Moments | None:
+    rows = _prepared(block, model, known, preparation)
+    if not rows.count:
+        return None
+    Z, weights = _values_and_weights(rows, features, held)
+    weighted = weights[:, np.newaxis] * rows.targets.reshape(rows.count, -1)
+    return _Moments(float(weights.sum()), weighted.sum(axis=0), Z.T @ weights, Z.T @ weighted)
+
+
+def _block_product(
+    block: Block,
+    model: Any,
+    known: KnownTargets,
+    preparation: RowPreparation,
+    features: Features,
+    held: NDArray[np.int64],
+    values: Float64,
+    offset: Vector,
+) -> Float64 | None:
+    """Return Zᵀ W (Z V − offset), and below it the sum over rows of what Zᵀ is multiplied by."""
+    rows = _prepared(block, model, known, preparation)
+    if not rows.count:
+        return None
+    Z, weights = _values_and_weights(rows, features, held)
+    weighted = weights[:, np.newaxis] * (Z @ values - offset)
+    return np.vstack((Z.T @ weighted, weighted.sum(axis=0)))
+
+
+def _added(parts: Sequence[Float64 | None]) -> Float64 | None:
+    found = [part for part in parts if part is not None]
+    return sum(found[1:], found[0]) if found else None

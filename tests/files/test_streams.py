@@ -1,0 +1,224 @@
+"""Rows by blocks from every format, outputs that resume with the same bits, tables as they are."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pandas
+import pytest
+import zarr
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from powersketch import PolynomialSketch
+from powersketch.exceptions import InputError
+from powersketch.files import open_rows, open_sink, read_rows, read_table, table_blocks
+from powersketch.files import transform_file as transform
+
+SUFFIXES = [".npy", ".npz", ".csv", ".svm", ".parquet", ".feather", ".h5", ".zarr"]
+
+
+def rows(count: int = 50) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((count, 4))
+
+
+def write(path: Path, X: np.ndarray) -> Path:
+    frame = pandas.DataFrame(X, columns=[*"abcd"])
+    if path.suffix == ".npy":
+        np.save(path, X)
+    elif path.suffix == ".npz":
+        np.savez(path, X=X)
+    elif path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".svm":
+        dump_svmlight_file(X, np.zeros(len(X)), str(path), zero_based=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path, row_group_size=7)
+    elif path.suffix == ".feather":
+        frame.to_feather(path)
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            file["X"] = X
+    else:
+        zarr.save_array(str(path), X)
+    return path
+
+
+def dense(block: Any) -> np.ndarray:
+    return block.toarray() if sparse.issparse(block) else np.asarray(block)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_blocks_are_the_rows(suffix: str, tmp_path: Path) -> None:
+    X = rows()
+    source = open_rows(write(tmp_path / f"rows{suffix}", X))
+    assert source.shape == (None if suffix == ".csv" else 50, 4)
+    blocks = [dense(block) for block in source.blocks(12)]
+    assert [len(block) for block in blocks] == [12, 12, 12, 12, 2]
+    np.testing.assert_allclose(np.concatenate(blocks), X, rtol=1e-14)
+    later = [dense(block) for block in source.blocks(12, 24)]
+    np.testing.assert_array_equal(np.concatenate(later), np.concatenate(blocks[2:]))
+    np.testing.assert_array_equal(dense(read_rows(source.path)), np.concatenate(blocks))
+    rest = open_rows(source.path, "1")
+    np.testing.assert_allclose(dense(next(rest.blocks(50))), X[:, [0, 2, 3]], rtol=1e-14)
+
+
+def test_columns_first(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.asfortranarray(rows()))
+    blocks = [*open_rows(tmp_path / "rows.npy").blocks(9)]
+    np.testing.assert_array_equal(np.concatenate(blocks), rows())
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".zarr"])
+def test_outputs_appear_when_they_are_complete(suffix: str, tmp_path: Path) -> None:
+    X, path = rows(), tmp_path / f"out{suffix}"
+    with open_sink(path, (50, 4), np.float64) as sink:
+        for start in range(0, 50, 20):
+            sink.write(X[start : start + 20])
+            assert not path.exists()
+        sink.commit()
+    np.testing.assert_array_equal(read_rows(path), X)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_a_failed_run_leaves_nothing_behind(suffix: str, tmp_path: Path) -> None:
+    X = rows()
+    X[33, 2] = np.nan
+    source = open_rows(write(tmp_path / "rows.npy", X))
+    sketch = PolynomialSketch(random_state=0).fit(rows())
+    with pytest.raises(InputError, match=r"rows\.npy, row 34, column number 2"):
+        transform(sketch, source, tmp_path / f"out{suffix}")
+    assert [*tmp_path.iterdir()] == [source.path]
+
+
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    X = rows()
+    sink = open_sink(tmp_path / "a.npy", (50, 4), X.dtype)
+    sink.write(X[:20])
+    sink.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    with pytest.raises(InputError, match="is of another run"):
+        open_sink(tmp_path / "a.npy", (50, 4), X.dtype, run="other", resume=True)
+    with open_sink(tmp_path / "a.npy", (50, 4), X.dtype, resume=True) as sink:
+        assert sink.rows == 20
+        sink.write(X[20:])
+        sink.commit()
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), X)
+
+
+def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    with open_sink(tmp_path / "a.npy", (5, 4), np.float64) as sink:
+        with pytest.raises(InputError, match="another process is writing"):
+            open_sink(tmp_path / "a.npy", (5, 4), np.float64)
+        sink.discard()
+
+
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"allowed are \.npy, \.npz"):
+        open_sink(tmp_path / "a.txt", (5, 4), np.float64)
+    with pytest.raises(InputError, match="are free in its folder"):
+        open_sink(tmp_path / "a.npy", (1 << 45, 4), np.float64)
+    source = open_rows(write(tmp_path / "rows.npy", rows()))
+    with pytest.raises(InputError, match="is the file that is read"):
+        transform(PolynomialSketch().fit(rows()), source, source.path)
+    assert [*tmp_path.iterdir()] == [source.path]
+
+
+_RUN = """
+import sys, numpy as np
+from powersketch import PolynomialSketch
+from powersketch.files import open_rows, transforming
+transforming._BLOCK_BYTES = 1 << 16
+sketch = PolynomialSketch(3, n_components=64, random_state=0).fit(np.load("rows.npy")[:100])
+transforming.transform_file(sketch, open_rows("rows.npy"), "out.npy", resume=True)
+"""
+
+
+def test_killed_runs_resume_with_the_same_bits(tmp_path: Path) -> None:
+    X = np.random.default_rng(1).standard_normal((40_000, 8))
+    np.save(tmp_path / "rows.npy", X)
+    expected = PolynomialSketch(3, n_components=64, random_state=0).fit(X[:100]).transform(X)
+    draws = random.Random(0)
+    for killed in range(40):
+        child = subprocess.Popen([sys.executable, "-c", _RUN], cwd=tmp_path)
+        while killed < 3 and child.poll() is None:
+            if (tmp_path / ".out.npy.progress").exists():
+                time.sleep(draws.uniform(0.0, 0.1))
+                child.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.005)
+        if child.wait() == 0:
+            break
+        assert not (tmp_path / "out.npy").exists()
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+    assert sorted(os.listdir(tmp_path)) == ["out.npy", "rows.npy"]
+
+
+def _text(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_tables_as_they_are(tmp_path: Path) -> None:
+    text = '# made by hand\r\nname;size;"what it\nis"\r\nA;1.5;x\r\n\r\n# half\r\n"B;b";;y\r\n'
+    frame = read_table(_text(tmp_path / "a.csv", text, "utf-8-sig"))
+    assert [*frame.columns] == ["name", "size", "what it\nis"]
+    assert frame["name"].tolist() == ["A", "B;b"]
+    assert frame["size"].isna().tolist() == [False, True]
+    assert [len(block) for block in table_blocks(tmp_path / "a.csv", 1)] == [1, 1]
+    assert [*read_table(tmp_path / "a.csv", columns=["size"]).columns] == ["size"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252"])
+def test_other_encodings(encoding: str, tmp_path: Path) -> None:
+    path = _text(tmp_path / "a.csv", "stadt,zahl\nKöln,1\nÜlm,2\n", encoding)
+    given = None if encoding == "utf-16" else encoding
+    assert read_table(path, encoding=given)["stadt"].tolist() == ["Köln", "Ülm"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\nx,1\ny\n", "a.csv, line 3: it has 1 cell and line 1 has 2"),
+        ("a,b\nx,1\ny,2,3\n", "a.csv, line 3: it has 3 cells and line 1 has 2"),
+        ("a,a\nx,1\n", "several columns that are called 'a'"),
+        ("a,b\n", "a.csv has no rows"),
+    ],
+)
+def test_bad_tables_are_refused_by_line(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        read_table(_text(tmp_path / "a.csv", text))
+
+
+def test_files_that_are_not_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.csv, line 2: it is not a text in UTF-8"):
+        read_table(_text(tmp_path / "a.csv", "a,b\nÖ,1\n", "cp1252"))
+    with pytest.raises(InputError, match="encoding='nothing' is unknown"):
+        read_table(tmp_path / "a.csv", encoding="nothing")
+    with pytest.raises(InputError, match="has no column 'z'"):
+        read_table(_text(tmp_path / "b.csv", "a,b\nx,1\n"), columns=["z"])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_tables_of_columns(suffix: str, tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]})
+    getattr(frame, f"to_{suffix[1:]}")(tmp_path / f"a{suffix}")
+    assert read_table(tmp_path / f"a{suffix}")["a"].tolist() == [1, 2, 3]
+    assert [len(block) for block in table_blocks(tmp_path / f"a{suffix}", 2)] == [2, 1]
+
+
+def test_arrays_packed_by_pickle_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a.zarr", rows())
+    described = folder / "zarr.json"
+    described.write_text(described.read_text().replace('"zstd"', '"pickle"'))
+    with pytest.raises(InputError, match="packed by 'pickle'"):
+        open_rows(folder)
