@@ -60,7 +60,7 @@ figure.colorbar(picture, ax=matrix, shrink=0.85)
 bars.barh(
     list(scores), [max(score, 0) for score in scores.values()], color=["0.7", "0.7", "C0", "C0"]
 )
-bars.bar_label(bars.containers[0], fmt="%.3f", padding=4)
+bars.bar_label(bars.containers[0], [f"{score:.3f}" for score in scores.values()], padding=4)
 bars.set(title="R² on rows held out", xlim=(0, 1.12))
 bars.invert_yaxis()
 bars.spines[["top", "right"]].set_visible(False)
