@@ -129,7 +129,8 @@ readme: $(VENV)/.installed
 
 # The reader of a warning cannot repair it, so that warnings are errors. Nothing is fetched.
 docs: $(VENV)/.docs
-	$(ONE_BLAS_THREAD) $(BIN)/python -m sphinx -W --keep-going -q docs build/docs
+	rm -rf build/docs  # pages that are no more
+	$(ONE_BLAS_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
 	$(BIN)/python -m docs.extensions.check_site build/docs
 
 # All systems, from this machine; see tools/build_wheels.py.

@@ -27,10 +27,12 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 def measured(sketch, K):
     """Return the relative error of the features and the time of a transform, in milliseconds."""
     Z = sketch.fit(X).transform(X)
-    start = time.perf_counter()
-    sketch.transform(X)
-    milliseconds = 1e3 * (time.perf_counter() - start)
-    return np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K), milliseconds
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        sketch.transform(X)
+        times.append(1e3 * (time.perf_counter() - start))
+    return np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K), min(times)
 
 
 degrees = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1000]

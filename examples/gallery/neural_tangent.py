@@ -21,17 +21,19 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 # at cosine 1. Its power series decays slowly, which is what makes high degrees worth having.
 
 cosines = np.linspace(-1, 1, 401)
-figure, (profiles, errors) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+figure, profiles = plt.subplots(figsize=(7, 4), layout="constrained")
 for depth in (1, 2, 3, 5, 8):
     values = kernels.NeuralTangent(depth=depth).profile(cosines)
     profiles.plot(cosines, values / values[-1], label=f"depth {depth}")
 profiles.set(title="neural tangent kernel", xlabel="cosine of two rows", ylabel="k / k(1)")
 profiles.legend()
+plt.show()
 
 # %%
 # Features by a series that is fitted on the range of the data, beside sketched gradients of random
 # networks (``method="random"``), the usual way.
 
+figure, errors = plt.subplots(figsize=(7, 4), layout="constrained")
 sizes = [256, 512, 1024, 2048]
 for method, style in (("power", "o-"), ("random", "s--")):
     found = []

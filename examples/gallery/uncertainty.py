@@ -28,14 +28,13 @@ model = SketchedKernelRidge(
 grid = np.linspace(-4, 4, 400)
 mean, std = model.predict(grid[:, None], return_std=True)
 
-figure, (curve, coverage) = plt.subplots(
-    1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=(1.6, 1)
-)
+figure, curve = plt.subplots(figsize=(8, 4.2), layout="constrained")
 curve.fill_between(grid, mean - 1.96 * std, mean + 1.96 * std, alpha=0.2, label="95 % interval")
 curve.plot(grid, mean, label="prediction")
 curve.plot(x, y, "k.", markersize=4, label="observations")
 curve.set(xlabel="x", ylim=(-4, 4), title="unsure where there is nothing to learn from")
 curve.legend(loc="lower right")
+plt.show()
 
 # %%
 # Whether intervals keep their promise can be counted: on a table of ten columns, how many new
@@ -48,6 +47,7 @@ mean, std = table_model.predict(X_test, return_std=True)
 deviations = np.abs(z_test - mean) / std
 widths = np.linspace(0, 3, 61)
 normal = np.array([0.0, 0.383, 0.683, 0.866, 0.954, 0.988, 0.997])
+figure, coverage = plt.subplots(figsize=(6, 4), layout="constrained")
 coverage.plot(widths, [(deviations <= width).mean() for width in widths], label="counted")
 coverage.plot(np.arange(7) / 2, normal, "k.", label="normal distribution")
 coverage.set(
