@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
@@ -98,7 +97,7 @@ class RidgeFits(RidgeSettings):
 
     def _fit_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
-        total = int(np.shape(given)[0])
+        total = int(_num_samples(given))
         if are_many(total, MOST_CHOICE_ROWS) and self._kind not in NEED_ALL_ROWS:
             few, chosen = sample_of(rows, total)
             preparation, sample, fitted = self._fit_sample(few, total)
