@@ -263,6 +263,8 @@ class TestSmallAndDegenerate:
         model = SketchedKernelRidge(random_state=0).fit(X[:500], y[:500])
         assert model.score(X[500:], y[500:]) > 0.9999
         assert "linear model" in str(model.choice_)
+        beyond = 5.0 * X.max(axis=0, keepdims=True)  # an exact relation holds there, too
+        np.testing.assert_allclose(model.predict(beyond), beyond @ [1.0, 2.0, -1.0, 0.5], rtol=1e-4)
 
     @pytest.mark.parametrize("scaling", ["scaled", "indicators"])
     def test_a_scaling_that_has_nothing_to_do_is_as_it_is(self, scaling: str) -> None:

@@ -169,7 +169,11 @@ def _chosen_model(
     elif wishes.linear == "auto":
         search.trials += search.linear_parts()
     model = _with_metric(search, search.simplest_of_the_best(), wishes, streams)
-    return model if wishes.clip is None else replace(model, limits=_plausible(rows.targets))
+    assert model.columns is not None
+    # Where entries have no limits, predictions have none either.
+    if np.isneginf(model.columns.lower).all():
+        return model
+    return replace(model, limits=_plausible(rows.targets))
 
 
 def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStreams) -> Model:
