@@ -79,7 +79,7 @@ class Recommendation:
         >>> X = np.random.RandomState(0).rand(60, 5)
         >>> found = compare(X, "poly", methods=["power"], components=[16], random_state=0)
         >>> found.best().estimator()
-        PolynomialSketch(n_components=16, random_state=0)
+        PolynomialSketch(coef0=0.0, n_components=16, random_state=0)
         """
         features = self._features()
         return features if self.task is None else model_on(features, self.task)
