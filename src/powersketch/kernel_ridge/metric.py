@@ -57,6 +57,8 @@ _MOST_ENTRIES = 1 << 24
 # Fewer rows are held out in turn, more of them once.
 _FOLDS, _ROWS_FOR_ONE_SPLIT = 3, 1200
 _FEWEST_ROWS = 40
+# Standard errors that a gain must be above where a line, the simplest model, is best without it.
+_ERRORS_ABOVE_A_LINE = 2.0
 # Directions of smaller gradients, relative to the largest, are rounding errors.
 _SMALLEST = 1e-12
 
@@ -265,7 +267,8 @@ def learned_metric(
     run = min((_best_run(parts, start, forms) for start in starts), key=lambda run: run.error)
     gain, noise = float(np.mean(before - run.squares)), standard_error(before, run.squares)
     errors = f"{before.mean():.4f} without and {run.error:.4f} with one"
-    if gain <= noise and not always:
+    needed = _ERRORS_ABOVE_A_LINE if isinstance(best.kernel, Linear) else 1.0
+    if gain <= needed * noise and not always:
         return Learned(best, None, f"A learned metric does not help: held-out errors are {errors}.")
     trial = run.start
     for _ in range(run.steps):
