@@ -310,7 +310,8 @@ class Search:
         X = self.pilot.rows.X
         if self.clip is None or is_sparse(X):
             return None
-        limits = summary_of(self._rows.X, self.clip)
+        # Every way to prepare columns has the same limits.
+        limits = self._views[0].columns
         assert limits is not None
         if (limits.lower <= X.min(axis=0)).all() and (X.max(axis=0) <= limits.upper).all():
             return None
