@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 _USERS = (
     "kernel_ridge.fitting",
-    "kernel_ridge.many_rows",
+    "kernel_ridge.solving.many_rows",
     "distributed.ridge",
     "distributed.ridge_rows",
 )

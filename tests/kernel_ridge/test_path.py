@@ -15,14 +15,11 @@ from powersketch.kernel_ridge import (
     SketchedKernelRidge,
     block_statistics,
 )
-from powersketch.kernel_ridge import (
-    path as ridge_path,
-)
-from powersketch.kernel_ridge.path import (
+from powersketch.kernel_ridge.solving import path as ridge_path
+from powersketch.kernel_ridge.solving.factored_path import factored_path, factors_are_cheaper
+from powersketch.kernel_ridge.solving.path import (
     RegularisationPath,
     checked_alphas,
-    factored_path,
-    factors_are_cheaper,
     largest_within_error,
     ridge_solution,
 )
@@ -242,7 +239,7 @@ def test_the_estimator_chooses_the_same(
     X = generator.normal(size=(500, 4))
     y = np.sin(X).sum(axis=1) + 0.1 * generator.normal(size=500)
     options: dict[str, Any] = {"alpha": "loo", "alphas": alphas, "random_state": 0}
-    monkeypatch.setattr(ridge_path, "LEFT_OUT_ROWS", 500)
+    monkeypatch.setattr("powersketch.kernel_ridge.solving.factored_path.LEFT_OUT_ROWS", 500)
     factored = ridge(n_components=300, **options).fit(X, y)
     monkeypatch.setattr(ridge_path, "factors_are_cheaper", lambda *_: False)
     decomposed = ridge(n_components=300, **options).fit(X, y)

@@ -13,20 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.arrays import Float64, Real, Rows, Vector
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.blockwise import BlockwiseRidge
-from powersketch.kernel_ridge.columns import Columns
-from powersketch.kernel_ridge.dual import (
-    KernelSum,
-)
-from powersketch.kernel_ridge.features import (
-    Features,
-    feature_blocks,
-    row_parts,
-)
-from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
-from powersketch.kernel_ridge.training_rows import (
-    Reservoir,
-    row_blocks,
-)
+from powersketch.kernel_ridge.rows.columns import Columns
+from powersketch.kernel_ridge.rows.training_rows import Reservoir, row_blocks
+from powersketch.kernel_ridge.solving.dual import KernelSum
+from powersketch.kernel_ridge.solving.features import Features, feature_blocks, row_parts
+from powersketch.kernel_ridge.solving.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
 from powersketch.validation import REAL_ROWS, sound_array
 
 

@@ -11,22 +11,18 @@ from sklearn.utils.validation import validate_data
 
 from powersketch.arrays import Float64, Rows, Vector
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge.choice import (
-    Choice,
-)
-from powersketch.kernel_ridge.columns import Columns
+from powersketch.kernel_ridge.choosing.maps import Choice
+from powersketch.kernel_ridge.choosing.model import Model, widened
 from powersketch.kernel_ridge.fitting import ATTRIBUTES_OF_MAP, FITTED, RidgeFits
-from powersketch.kernel_ridge.path import (
-    LEFT_OUT_ROWS,
-)
-from powersketch.kernel_ridge.search import Model, widened
-from powersketch.kernel_ridge.statistics import RidgeStatistics
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.rows.columns import Columns
+from powersketch.kernel_ridge.rows.training_rows import (
     TrainingRows,
     gathered,
     warn_of_dominant_rows,
     without_absurd_rows,
 )
+from powersketch.kernel_ridge.solving.left_out import LEFT_OUT_ROWS
+from powersketch.kernel_ridge.solving.statistics import RidgeStatistics
 from powersketch.kernels import Kernel, WithLinear
 
 # Batches are gathered up to this many rows before anything is chosen.

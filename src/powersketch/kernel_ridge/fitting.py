@@ -13,45 +13,33 @@ from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps import DO_NOT_COUNT, MOST_CHOICE_ROWS, are_many
-from powersketch.kernel_ridge.choice import MOST_SUMMED_FEATURES
-from powersketch.kernel_ridge.dual import (
+from powersketch.kernel_ridge.choosing.budgets import MOST_SUMMED_FEATURES
+from powersketch.kernel_ridge.choosing.model import warn_if_a_line_is_better, widened
+from powersketch.kernel_ridge.choosing.pilot import alpha_on_landmarks, without_copies
+from powersketch.kernel_ridge.rows.training_rows import Reservoir, TrainingRows
+from powersketch.kernel_ridge.settings import NEED_ALL_ROWS, RidgeSettings
+from powersketch.kernel_ridge.solving.dual import (
     DualSystem,
     KernelSum,
     exact_solution,
     sum_at_landmarks,
 )
-from powersketch.kernel_ridge.exact import exact_path
-from powersketch.kernel_ridge.features import (
-    FeatureSums,
-    feature_blocks,
-)
-from powersketch.kernel_ridge.iterative import MOST_DENSE_COLUMNS, IterativeRidge
-from powersketch.kernel_ridge.many_rows import ManyRows, RowPreparation, sample_of
-from powersketch.kernel_ridge.path import (
-    LEAST_PER_ROUNDING,
-    LEFT_OUT_ROWS,
-    LeftOut,
-    checked_alphas,
-    left_out_predictions,
-    ridge_solution,
-    warn_at_lower_end,
-)
-from powersketch.kernel_ridge.pilot import without_copies
-from powersketch.kernel_ridge.precision import errors_of_float32
-from powersketch.kernel_ridge.row_products import (
+from powersketch.kernel_ridge.solving.exact import exact_path
+from powersketch.kernel_ridge.solving.factored_path import LEAST_PER_ROUNDING
+from powersketch.kernel_ridge.solving.features import FeatureSums, feature_blocks
+from powersketch.kernel_ridge.solving.iterative import MOST_DENSE_COLUMNS, IterativeRidge
+from powersketch.kernel_ridge.solving.left_out import LEFT_OUT_ROWS, LeftOut, left_out_predictions
+from powersketch.kernel_ridge.solving.many_rows import ManyRows, RowPreparation, sample_of
+from powersketch.kernel_ridge.solving.path import checked_alphas, ridge_solution, warn_at_lower_end
+from powersketch.kernel_ridge.solving.precision import errors_of_float32
+from powersketch.kernel_ridge.solving.row_products import (
     BlockProducts,
     DenseFeatures,
     LandmarkValues,
     SparseColumns,
 )
-from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.search import warn_if_a_line_is_better, widened
-from powersketch.kernel_ridge.settings import NEED_ALL_ROWS, RidgeSettings
-from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
-from powersketch.kernel_ridge.training_rows import (
-    Reservoir,
-    TrainingRows,
-)
+from powersketch.kernel_ridge.solving.row_sketch import row_sketch_solution
+from powersketch.kernel_ridge.solving.statistics import RidgeSolution, RidgeStatistics
 from powersketch.random_streams import RandomStreams
 
 ATTRIBUTES_OF_MAP = (
@@ -253,8 +241,13 @@ class RidgeFits(RidgeSettings):
         if isinstance(self.alpha, str):
             alphas, rows = checked_alphas(self.alphas), without_copies(rows)
             start = _first_alpha(fitted, rows.count)
+            streams = RandomStreams(seed, "kernel-ridge/exact")
+
+            def first() -> float:
+                return start or alpha_on_landmarks(rows, kernel, streams, **options)
+
             solution, left_out = exact_path(
-                rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, start=start, **options
+                rows, kernel, alphas, streams=streams, n_jobs=self.n_jobs, start=first, **options
             )
             attributes = self._from_left_out(left_out)
         else:

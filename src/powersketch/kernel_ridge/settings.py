@@ -14,26 +14,26 @@ from powersketch.arrays import is_sparse
 from powersketch.ecosystem import DocumentationLinks
 from powersketch.exceptions import FarRowWarning, InputError, InputTypeError, held_back
 from powersketch.execution import thread_count
-from powersketch.kernel_ridge.choice import (
-    MOST_SUMMED_FEATURES,
-    Budget,
-    Choice,
-    bytes_of_block,
-    chosen_features,
-)
-from powersketch.kernel_ridge.columns import SCALINGS, checked_clip
-from powersketch.kernel_ridge.features import Features, fitted_map, has_sketch, map_of_kernel
-from powersketch.kernel_ridge.metric import FORMS
-from powersketch.kernel_ridge.path import checked_alphas
-from powersketch.kernel_ridge.pilot import without_copies
-from powersketch.kernel_ridge.search import Model, Wishes, found_model
-from powersketch.kernel_ridge.solvers import SOLVERS, Plan, Problem, planned
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.choosing.budgets import MOST_SUMMED_FEATURES, Budget, bytes_of_block
+from powersketch.kernel_ridge.choosing.maps import Choice, chosen_features
+from powersketch.kernel_ridge.choosing.metric import FORMS
+from powersketch.kernel_ridge.choosing.model import Model, Wishes, found_model
+from powersketch.kernel_ridge.choosing.pilot import without_copies
+from powersketch.kernel_ridge.choosing.solvers import SOLVERS, Plan, Problem, planned
+from powersketch.kernel_ridge.rows.columns import SCALINGS, checked_clip
+from powersketch.kernel_ridge.rows.training_rows import (
     BLOCK_BYTES,
     TrainingRows,
     warn_of_dominant_rows,
     without_absurd_rows,
 )
+from powersketch.kernel_ridge.solving.features import (
+    Features,
+    fitted_map,
+    has_sketch,
+    map_of_kernel,
+)
+from powersketch.kernel_ridge.solving.path import checked_alphas
 from powersketch.kernels import Kernel, Linear, WithLinear, as_kernel
 from powersketch.nystroem import LeverageNystroem
 from powersketch.parameters import (
@@ -159,14 +159,15 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
     def _planned(self, rows: TrainingRows, size: int, landmarks: bool) -> Plan:
         """Return how a fit of so many features is done; refuse what does not fit the memory."""
         solver, leaves_out = self.solver, isinstance(self.alpha, str) or self._iterates
-        if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES:
+        columns = int(rows.X.shape[1])  # which may be features beside those of the map
+        if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES + columns:
             # Features that were chosen are as many as sums and the budget take.
             return Plan("gram", stored=False)
         alphas = checked_alphas(self.alphas)
         searched = 0 if alphas is None else alphas.size
         problem = Problem(
             rows.count,
-            int(rows.X.shape[1]),
+            columns,
             size,
             int(np.prod(rows.targets.shape[1:])),
             searched if isinstance(self.alpha, str) else 1,

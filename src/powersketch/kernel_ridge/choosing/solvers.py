@@ -14,8 +14,8 @@ import numpy as np
 
 from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
-from powersketch.kernel_ridge.choice import bytes_of_fit
-from powersketch.kernel_ridge.preconditioners import MOST_FACTORED, SampleInverses
+from powersketch.kernel_ridge.choosing.budgets import bytes_of_fit
+from powersketch.kernel_ridge.solving.preconditioners import MOST_FACTORED, SampleInverses
 
 SOLVERS = ("auto", "gram", "cg")
 

@@ -15,7 +15,15 @@ from powersketch.arrays import Float64, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.ecosystem import DocumentationLinks, in_library_of
 from powersketch.exceptions import warn_user
-from powersketch.kernel_ridge.columns import (
+from powersketch.kernel_ridge.choosing.pilot import (
+    GAMMAS,
+    Pilot,
+    Trial,
+    least_error,
+    standard_error,
+    without_copies,
+)
+from powersketch.kernel_ridge.rows.columns import (
     SCALINGS,
     Columns,
     checked_clip,
@@ -25,15 +33,7 @@ from powersketch.kernel_ridge.columns import (
     prepared_columns,
     summary_of,
 )
-from powersketch.kernel_ridge.pilot import (
-    GAMMAS,
-    Pilot,
-    Trial,
-    least_error,
-    standard_error,
-    without_copies,
-)
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.rows.training_rows import (
     TrainingRows,
     checked_targets,
     checked_weights,

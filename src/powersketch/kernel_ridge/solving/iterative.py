@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from powersketch.arrays import Float64, Vector
-from powersketch.kernel_ridge.path import LeftOut
-from powersketch.kernel_ridge.row_products import BlockProducts, RowProducts
-from powersketch.kernel_ridge.statistics import RidgeSolution
+from powersketch.kernel_ridge.solving.left_out import LeftOut
+from powersketch.kernel_ridge.solving.row_products import BlockProducts, RowProducts
+from powersketch.kernel_ridge.solving.statistics import RidgeSolution
 from powersketch.linalg import (
     SolverResult,
     SymmetricOperator,

@@ -17,14 +17,14 @@ from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
 from powersketch.execution import blas_thread_count, ordered_map
-from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.preconditioners import (
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.features import Features
+from powersketch.kernel_ridge.solving.preconditioners import (
     Inverse,
     LandmarkInverses,
     SampleInverses,
     beside_diagonal,
 )
-from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.random_streams import RandomStreams
 
 # Rows of a block: few enough for their features to stay in cache between two products.

@@ -11,7 +11,7 @@ from scipy import linalg
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress, blas_thread_count, ordered_map
-from powersketch.kernel_ridge.sums import GramSum, mirror_upper_triangle
+from powersketch.kernel_ridge.solving.sums import GramSum, mirror_upper_triangle
 from powersketch.linalg import LowRankInverse, cholesky_in_place
 
 Inverse: TypeAlias = Callable[[Float64], Float64]
