@@ -308,6 +308,18 @@ def test_a_kernel_that_is_too_smooth_calls_for_a_larger_gamma(alpha: str, freque
     assert silent_error(model(0.5, 300, alpha=alpha), X, y) < 0.5 * before
 
 
+def test_columns_of_very_different_units_call_for_equal_spread() -> None:
+    generator = np.random.default_rng(0)
+    standard = generator.normal(size=(300, 4))
+    y = standard.sum(axis=1) + 0.1 * generator.normal(size=300)
+    X = standard * [1e4, 1.0, 1e-3, 1e-5]
+    linear = SketchedKernelRidge("linear", random_state=0)
+    before, advice = error_and_advice(linear, X, y)
+    assert "scaling='scaled'" in advice
+    assert "gamma" not in advice
+    assert error(linear.set_params(scaling="scaled"), X, y) < 0.1 * before
+
+
 def test_alphas_that_are_all_large_call_for_smaller_ones() -> None:
     X, y = waves(6.0, 0.05)
     before, advice = error_and_advice(model(3.0, 300, alpha="loo", alphas=[30.0, 100.0]), X, y)

@@ -229,8 +229,13 @@ class RegularisationPath:
         return squares
 
 
-def warn_at_lower_end(solution: RidgeSolution, statistics: RidgeStatistics) -> None:
-    """Warn if the chosen alpha is the smallest of several, and name what helps most first."""
+def warn_at_lower_end(
+    solution: RidgeSolution, statistics: RidgeStatistics, *, are_columns: bool = False
+) -> None:
+    """Warn if the chosen alpha is the smallest of several, and name what helps most first.
+
+    Features may be the columns themselves, which have no gamma.
+    """
     alphas, scores = solution.alphas, solution.scores
     if alphas is None or scores is None or alphas.size == 1 or solution.alpha != alphas[0]:
         return
@@ -243,7 +248,8 @@ def warn_at_lower_end(solution: RidgeSolution, statistics: RidgeStatistics) -> N
     if large and slope > _STEEP_OF_LARGE:
         advice.append("Give smaller alphas, or None for the default ones.")
     in_use, features = solution.effective_dimension or 0.0, statistics.feature_mean.size
-    advice.append(_advice_on_features(in_use, features, statistics.count))
+    advise = _advice_on_columns if are_columns else _advice_on_features
+    advice.append(advise(in_use, features, statistics.count))
     if not large and slope > _STEEP:
         advice.append("Smaller alphas may help as well, if the data has no noise.")
     warn_user(" ".join(advice), RegularisationWarning)
@@ -261,6 +267,15 @@ def _advice_on_features(in_use: float, features: int, rows: int) -> str:
             "another gamma."
         )
     return "Try another gamma: there are as many features as rows."
+
+
+def _advice_on_columns(in_use: float, columns: int, rows: int) -> str:
+    if in_use < _MOST_IN_USE * min(columns, rows):
+        return (
+            f"Give the columns equal spread (scaling='scaled'): of {columns}, only {in_use:.0f} are "
+            "large enough to be in use."
+        )
+    return "Use a kernel that is not linear, or 'auto'."
 
 
 def _slope(alphas: Vector, scores: Vector) -> float:
