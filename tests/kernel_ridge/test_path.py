@@ -310,8 +310,8 @@ def test_a_kernel_that_is_too_smooth_calls_for_a_larger_gamma(alpha: str, freque
 
 def test_columns_of_very_different_units_call_for_equal_spread() -> None:
     generator = np.random.default_rng(0)
-    standard = generator.normal(size=(300, 4))
-    y = standard.sum(axis=1) + 0.1 * generator.normal(size=300)
+    standard = generator.normal(size=(1200, 4))
+    y = standard.sum(axis=1) + 0.1 * generator.normal(size=1200)
     X = standard * [1e4, 1.0, 1e-3, 1e-5]
     linear = SketchedKernelRidge("linear", random_state=0)
     before, advice = error_and_advice(linear, X, y)

@@ -272,8 +272,8 @@ def _advice_on_features(in_use: float, features: int, rows: int) -> str:
 def _advice_on_columns(in_use: float, columns: int, rows: int) -> str:
     if in_use < _MOST_IN_USE * min(columns, rows):
         return (
-            f"Give the columns equal spread (scaling='scaled'): of {columns}, only {in_use:.0f} are "
-            "large enough to be in use."
+            f"Give the columns equal spread (scaling='scaled'): of {columns}, only {in_use:.0f} "
+            "are large enough to be in use."
         )
     return "Use a kernel that is not linear, or 'auto'."
 
