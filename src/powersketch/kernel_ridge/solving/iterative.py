@@ -162,11 +162,10 @@ class IterativeRidge:
         )
         coef, result = found.coef, search.last
         if not result.interrupted:
-            products.leave_out(held[:0])
-            # Errors of most rows level off before those of a few that are far from all others.
-            tol = max(self.tol, min(found.residual, _LAST_RESIDUAL))
-            steps, good = _LAST_STEPS, max(_NO_RESIDUAL, found.residual)
-            coef, result = self._solve_for(products, best, tol, found.coef, steps, good)
+            try:
+                coef, result = self._solve_with_all_rows(products, best, found)
+            except KeyboardInterrupt:
+                result = interrupted_before(result, "all rows took part")
         result = replace(result, x=coef, errors=np.array(search.errors))
         path: dict[str, Any] = {}
         if isinstance(alpha, str):
@@ -174,6 +173,16 @@ class IterativeRidge:
             path["alphas"] = np.array(tried)
             path["scores"] = np.array([search.tried[value].error for value in tried])
         return self._solution(products, coef, best, **path), left_out, result
+
+    def _solve_with_all_rows(
+        self, products: BlockProducts, alpha: float, found: _HeldOut
+    ) -> tuple[Float64, SolverResult]:
+        """Go on from what was found without the rows held out, and with these."""
+        products.leave_out(np.empty(0, np.intp))
+        # Errors of most rows level off before those of a few that are far from all others.
+        tol = max(self.tol, min(found.residual, _LAST_RESIDUAL))
+        good = max(_NO_RESIDUAL, found.residual)
+        return self._solve_for(products, alpha, tol, found.coef, _LAST_STEPS, good)
 
     def solve_given(
         self, products: BlockProducts, alpha: float
@@ -219,6 +228,12 @@ class IterativeRidge:
             self.fit_intercept,
             **path,
         )
+
+
+def interrupted_before(result: SolverResult, what: str) -> SolverResult:
+    """Return the last result as that of an interrupted solver, which keeps it."""
+    message = f"interrupted before {what}; the best solution so far was kept: {result.message}"
+    return replace(result, interrupted=True, message=message)
 
 
 class _Search:
@@ -271,7 +286,13 @@ class _Search:
         watch = _Watch(products, self._held, alphas, classifies=self._ridge.classifies)
         first = np.tile(self.best()[1].coef, (len(alphas), 1)) if self.tried else None
         middle = float(np.exp(np.mean(np.log(np.maximum(alphas, _LEAST_WEIGHT)))))
-        invert = products.inverse(middle)
+        try:
+            invert = products.inverse(middle)
+        except KeyboardInterrupt:
+            if not self.tried:
+                raise
+            self.last = interrupted_before(self.last, f"alpha={middle:.3g} was tried")
+            return
 
         def inverse(V: Float64) -> Float64:
             return stacked(invert(side_by_side(V, len(alphas))), V.shape[1])

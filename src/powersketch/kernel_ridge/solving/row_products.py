@@ -16,6 +16,7 @@ import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
+from powersketch.exceptions import InputError
 from powersketch.execution import blas_thread_count, ordered_map
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving.features import Features
@@ -98,19 +99,21 @@ class BlockProducts(ABC):
 
     def leave_out(self, held: Any) -> None:
         """Give weight zero to some rows: they are not there, and nothing is computed again."""
-        self.weights = self.all_weights.copy()
-        self.weights[held] = 0.0
-        total = max(float(self.weights.sum()), _LEAST_WEIGHT)
-        self.target_mean = np.zeros(self.targets.shape[1])
+        weights = self.all_weights.copy()
+        weights[held] = 0.0
+        total = max(float(weights.sum()), _LEAST_WEIGHT)
+        target_mean = np.zeros(self.targets.shape[1])
         if self._fit_intercept:
-            self.target_mean = self.weights @ self.targets / total
-        centred = self.weights[:, np.newaxis] * (self.targets - self.target_mean)
-        shares = self.weights / total
-        sums = self._transposed_product(np.column_stack((shares, centred)))
-        self.mean, self._right = np.zeros(self.size), sums[:, 1:]
+            target_mean = weights @ self.targets / total
+        centred = weights[:, np.newaxis] * (self.targets - target_mean)
+        sums = self._transposed_product(np.column_stack((weights / total, centred)))
+        self._check_range(sums)
+        mean, right = np.zeros(self.size), sums[:, 1:]
         if self._fit_intercept:
-            self.mean = sums[:, 0]
-            self._right = self._right - np.multiply.outer(self.mean, centred.sum(axis=0))
+            mean = sums[:, 0]
+            right = right - np.multiply.outer(mean, centred.sum(axis=0))
+        # All at once: an interrupt leaves what belongs together.
+        self.weights, self.target_mean, self.mean, self._right = weights, target_mean, mean, right
 
     def right_side(self) -> Float64:
         """Return ΦᵀW times the targets about their means, of shape (m, t)."""
@@ -140,10 +143,25 @@ class BlockProducts(ABC):
         of_features = self.to_features(total[:-1])
         return np.asarray(of_features - np.multiply.outer(self.mean, total[-1]))
 
+    def _check_range(self, sums: Any) -> None:
+        """Refuse sums that are infinite or NaN, which no penalty repairs."""
+        if not np.isfinite(sums).all():
+            raise InputError(
+                "sums of products of features are infinite or NaN: features are so large that "
+                f"their squares are beyond the range of {np.dtype(self.dtype)}, in which "
+                "iterations have them. Scale the columns of X, use the Gaussian kernel, which is "
+                "bounded, or solver='gram'."
+            )
+
     def _transposed_product(self, right: Float64) -> Float64:
         """Return the transposed features times numbers for every row."""
         rounded = right.astype(self.dtype)
-        return self.to_features(self._sum(lambda part, block: block.T @ rounded[part]))
+
+        def product(part: slice, block: Any) -> Real:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(block.T @ rounded[part])
+
+        return self.to_features(self._sum(product))
 
     def _sum(self, product: Callable[[slice, Any], Real]) -> Float64:
         """Add up products of blocks in float64, and in their order whichever thread is faster."""
@@ -180,7 +198,7 @@ class DenseFeatures(BlockProducts):
         if stored:
             self._stored = np.empty((rows.count, size), np.float32)
             for part in slices(rows.count, max(_BLOCK_BYTES // size, _BLOCK_ROWS)):
-                self._stored[part] = features.transform(rows.X[part])
+                self._stored[part] = _in_float32(features.transform(rows.X[part]))
         super().__init__(rows, size, fit_intercept=fit_intercept)
         self._inverses: SampleInverses | None = None
 
@@ -189,8 +207,7 @@ class DenseFeatures(BlockProducts):
         if self._stored is not None:
             stored: Real = self._stored[rows]
             return stored
-        features: Real = self._features.transform(self.rows.X[rows])
-        return features.astype(np.float32, copy=False)
+        return _in_float32(self._features.transform(self.rows.X[rows]))
 
     def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
         # Maps of users, and warnings, belong to the thread that called.
@@ -218,8 +235,16 @@ class DenseFeatures(BlockProducts):
                 * np.sqrt(weights[part, np.newaxis]).astype(np.float32)
                 for part in slices(count, _BLOCK_ROWS)
             )
-            self._inverses = SampleInverses(blocks, count, self.size)
+            inverses = SampleInverses(blocks, count, self.size)
+            self._check_range(inverses.trace)
+            self._inverses = inverses
         return self._inverses
+
+
+def _in_float32(features: Real) -> Real:
+    """Return features in float32; what is beyond its range is refused when it is summed."""
+    with np.errstate(over="ignore"):
+        return features.astype(np.float32, copy=False)
 
 
 class LandmarkValues(BlockProducts):
