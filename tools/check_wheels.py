@@ -54,7 +54,15 @@ EMULATED = (
     "tests/feature_maps/test_determinism.py",
     "tests/feature_maps/test_scikit_learn_contract.py",
 )
-TEST_TOOLS = ("array-api-strict", "hypothesis", "pandas", "polars", "pytest", "pytest-xdist")
+TEST_TOOLS = (
+    "array-api-compat",  # scikit-learn 1.6 and 1.7 do not bring it along
+    "array-api-strict",
+    "hypothesis",
+    "pandas",
+    "polars",
+    "pytest",
+    "pytest-xdist",
+)
 NEWER_PYTHONS = ("3.12", "3.13", "3.14")
 TORCH = "torch==2.13.0"
 EMULATED_PYTHONS = (
