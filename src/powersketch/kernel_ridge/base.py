@@ -24,6 +24,7 @@ from powersketch.validation import REAL_ROWS, sound_array
 class SketchedRidge(BlockwiseRidge):
     """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
 
+    seed_: int
     feature_map_: Any
     _features: Features | None
     _sample: Reservoir
