@@ -15,7 +15,6 @@ from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics, 
 from powersketch.kernel_ridge.training_rows import (
     KnownTargets,
     TrainingRows,
-    joined_rows,
     warn_of_outlying_targets,
 )
 
@@ -41,6 +40,5 @@ __all__ = [
     "StraightLineWarning",
     "TrainingRows",
     "block_statistics",
-    "joined_rows",
     "warn_of_outlying_targets",
 ]
