@@ -114,6 +114,13 @@ def test_other_versions_are_refused(client: Any) -> None:
         model().fit(X, y)
 
 
+def test_a_worker_that_dies_before_it_tells_its_version_is_no_other_version(client: Any) -> None:
+    answers = {**client.run(running._version), "tcp://gone": OSError("Stream is closed")}
+    X, y = generated()
+    with mock.patch.object(client, "run", lambda *_, **__: answers):
+        assert model().fit(X, y).coef_.size
+
+
 @contextmanager
 def processes(*commands: list[str]) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Run commands of Dask, each as a process of its own, and end them."""

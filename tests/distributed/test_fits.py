@@ -183,6 +183,23 @@ def test_everything_chosen_is_the_same() -> None:
     assert relative_difference(coef, model.coef_) < 1e-8
 
 
+def test_rows_that_targets_come_from_are_computed_once_in_every_pass() -> None:
+    computed = []
+
+    def counted(block: Any) -> Any:
+        computed.append(block.shape[0])
+        return block
+
+    X = in_blocks(waves(900)[0], 100).map_blocks(counted, meta=np.empty((0, 4)))
+    y = X.map_blocks(lambda block: np.sin(block[:, 0]), drop_axis=1, meta=np.empty(0))
+    model = SketchedKernelRidge("gaussian", features="sketch", alpha=1.0, random_state=0)
+    computed.clear()
+    with many_rows_from(400):
+        model.fit(X, y)
+    passes = 2
+    assert len(computed) == passes * 9
+
+
 def test_few_rows_are_fitted_in_memory_to_the_bit() -> None:
     X, y = waves(500)
     model = SketchedKernelRidge("gaussian", random_state=0)

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from powersketch.arrays import is_sparse
-from powersketch.distributed.blocks import RowBlocks, aligned
+from powersketch.distributed.blocks import RowBlocks, aligned, sharing
 from powersketch.distributed.ridge_rows import Block, DaskRows
 from powersketch.distributed.running import compute
 from powersketch.exceptions import InputError
@@ -26,7 +26,7 @@ def fit_ridge(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     blocks = RowBlocks.of("X", X).counted()
     targets, weights = aligned("y", y, blocks), aligned("sample_weight", sample_weight, blocks)
     assert targets is not None
-    rows = DaskRows(clone(model), blocks, targets, weights)
+    rows = DaskRows(clone(model), *sharing([blocks, targets, weights]))
     if not are_many(blocks.count, MOST_CHOICE_ROWS):
         return _fit_in_memory(model, rows)
     if model._kind in NEED_ALL_ROWS:

@@ -57,12 +57,17 @@ def active_client() -> Any:
 def _check_versions(client: Any) -> None:
     """Refuse workers that have another version of this package, or none."""
     try:
-        versions: dict[str, str] = client.run(_version, on_error="return")
-    except Exception as error:
+        versions: dict[str, Any] = client.run(_version, on_error="return")
+    except (OSError, RuntimeError) as error:
         raise ClusterError(
             f"the cluster of {client} does not answer ({error}): start it again, and fit again."
         ) from error
-    others = {at: version for at, version in versions.items() if version != __version__}
+    # One that is gone before it answers is no other version: its tasks run elsewhere.
+    others = {
+        at: version
+        for at, version in versions.items()
+        if version != __version__ and not isinstance(version, OSError)
+    }
     if others:
         at, version = next(iter(others.items()))
         has = f"version {version}" if isinstance(version, str) else f"an error ({version!r})"

@@ -8,7 +8,6 @@ from powersketch.kernel_ridge.regressor import SketchedKernelRidge
 from powersketch.kernel_ridge.rows.training_rows import (
     KnownTargets,
     TrainingRows,
-    joined_rows,
     warn_of_outlying_targets,
 )
 from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
@@ -45,6 +44,5 @@ __all__ = [
     "StraightLineWarning",
     "TrainingRows",
     "block_statistics",
-    "joined_rows",
     "warn_of_outlying_targets",
 ]
