@@ -7,7 +7,7 @@ from powersketch.kernel_ridge.many_rows import FarRows, ManyRows, RowPreparation
 from powersketch.kernel_ridge.metric import LearnedMetric
 from powersketch.kernel_ridge.path import RegularisationWarning
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
-from powersketch.kernel_ridge.row_products import DenseFeatures, LandmarkValues
+from powersketch.kernel_ridge.row_products import DenseFeatures, LandmarkValues, SideMeans
 from powersketch.kernel_ridge.row_sketch import CoarseSketchWarning, RowSketchReport
 from powersketch.kernel_ridge.search import StraightLineWarning
 from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
@@ -36,6 +36,7 @@ __all__ = [
     "RidgeStatistics",
     "RowPreparation",
     "RowSketchReport",
+    "SideMeans",
     "SketchedKernelRidge",
     "SketchedKernelRidgeClassifier",
     "StraightLineWarning",
