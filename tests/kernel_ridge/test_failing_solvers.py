@@ -153,8 +153,8 @@ class TestInterrupt:
 
     def test_before_all_rows_took_part(self, monkeypatch: Any) -> None:
         X, y = waves()
-        # The first call is that of all rows, the second that of most.
-        monkeypatch.setattr(BlockProducts, "leave_out", interrupted_at(3, BlockProducts.leave_out))
+        # The first call is without rows held out, the second also with all of them.
+        monkeypatch.setattr(BlockProducts, "leave_out", interrupted_at(2, BlockProducts.leave_out))
         model = ridge(features="landmarks", n_components=60, solver="cg", random_state=0)
         model.set_params(alpha="loo")
         with pytest.raises(KeyboardInterrupt) as caught:

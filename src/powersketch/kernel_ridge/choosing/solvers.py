@@ -28,14 +28,16 @@ RATES = {
     "thin products": 5.5e10,
     "bytes read": 1.2e10,
     "factorisations": 8e10,
+    "tries of alpha": 3e10,
 }
 """What is done in a second: products, but for numbers of features and bytes of stored ones."""
 
-# Factorisations, each a third of m³, that sums take where alpha is searched.
-_TRIES_OF_SEARCH = 5
+# Alphas that sums try where alpha is searched, each with a factorisation of a third of m³.
+_TRIES_OF_SEARCH = 7
 # Steps to the tolerance; until errors of rows held out level off, for a few alphas at a time; and
 # of all rows afterwards.
-_STEPS_TO_TOLERANCE, _STEPS_TO_PLATEAU, _LAST_STEPS = 24, 9, 5
+_STEPS_OF_LANDMARKS, _STEPS_OF_SKETCHES = 22, 9
+_STEPS_TO_PLATEAU, _LAST_STEPS = 7, 5
 _ROUNDS_OF_SEARCH, _TOGETHER = 2, 3
 _LEFT_OUT_ROWS = 2048
 # Sums are preferred where iterations gain little, as more follows from sums.
@@ -80,22 +82,22 @@ class Problem:
         """Return the work of a Gram matrix and its solution."""
         n, m = float(self.rows), float(self.features)
         single = self.dtype == np.float32 and not self.landmarks
-        tries = self.alphas or _TRIES_OF_SEARCH
-        factors = tries * m**3 / 3.0 + (2.0 * m**3 if self.landmarks else 0.0)
-        if self.holds_out:
-            factors += (tries + 1) * _LEFT_OUT_ROWS * m**2
+        tries = (self.alphas or _TRIES_OF_SEARCH) if self.holds_out else 0
+        factors = m**3 / 3.0 + (2.0 * m**3 if self.landmarks else 0.0)
         # Features are computed while sums run, but take their share of the cores.
         work = self._work_of_features(1.0, in_float32=False)
         return _sum(
             work,
             {"sums in float32" if single else "sums in float64": n * m**2},
             {"factorisations": factors},
+            {"tries of alpha": tries * (m**3 / 3.0 + _LEFT_OUT_ROWS * m**2)},
         )
 
     def work_of_iterations(self, *, stored: bool) -> Work:
         """Return the work of conjugate gradients."""
         n, m = float(self.rows), float(self.features)
-        rounds, together, steps = 1, 1, _STEPS_TO_TOLERANCE
+        rounds, together = 1, 1
+        steps = _STEPS_OF_LANDMARKS if self.landmarks else _STEPS_OF_SKETCHES
         if self.holds_out or self.alphas != 1:
             rounds = -(-self.alphas // _TOGETHER) if self.alphas else _ROUNDS_OF_SEARCH
             together = min(self.alphas or _TOGETHER, _TOGETHER)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
+from powersketch.exceptions import InputError
 from powersketch.execution import Progress, blas_thread_count, ordered_map
 from powersketch.kernel_ridge.solving.sums import GramSum, mirror_upper_triangle
 from powersketch.linalg import LowRankInverse, cholesky_in_place
@@ -25,6 +26,8 @@ _ROWS_PER_FEATURE = 4
 MOST_FACTORED = 8192
 """More features are inverted by Woodbury's identity, with that many rows."""
 
+# To factor with ten times as much on the diagonal.
+_MOST_TRIES = 9
 _TILE = 1024
 
 
@@ -154,12 +157,18 @@ def _factored(
         matrix = shifted(alpha, np.float32)
         if cholesky_in_place(matrix, progress()):
             return solver(matrix)
-    while True:
+    least, rounding = _SHARE_FOR_FLOAT32 * (trace or 1.0), trace * float(np.finfo(np.float64).eps)
+    for power in range(_MOST_TRIES):
         matrix = shifted(alpha, np.float64)
-        if cholesky_in_place(matrix, progress()):
+        # Smaller pivots are what rounding errors have left of zero.
+        if cholesky_in_place(matrix, progress()) and matrix.diagonal().min() ** 2 > rounding:
             return solver(matrix)
         # With less, it would make much of the rounding errors of products in float32.
-        alpha = max(10.0 * alpha, _SHARE_FOR_FLOAT32 * (trace or 1.0))
+        alpha = max(alpha, least * 10.0**power)
+    raise InputError(
+        f"the Gram matrix of {len(matrix)} features has no Cholesky factor even with {alpha:.3g} "
+        "added to its diagonal: use solver='gram', or scale the columns of X."
+    )
 
 
 def solver(factor: Real) -> Inverse:
