@@ -89,7 +89,12 @@ class DebianPython:
         return self.release == "bookworm"
 
     def _launcher(self) -> list[str | Path]:
-        return [_emulator(self.machine), "-L", self.root]
+        if self.machine != os.uname().machine:
+            return [_emulator(self.machine), "-L", self.root]
+        # Loader and C library are its own, too: they may be newer than those of this machine.
+        libraries = self.root / "usr" / "lib" / f"{self.machine}-linux-gnu"
+        (loader,) = libraries.glob("ld-linux-*.so.*")
+        return [loader, "--library-path", libraries]
 
 
 def _emulator(machine: str) -> Path:

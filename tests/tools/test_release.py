@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools import build_wheels, release
+from tools.commands import CommandError
 
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n{}\n## [9.9] - 2030-01-31\n\n- All of it.\n"
 
@@ -45,6 +46,22 @@ class TestDistributions:
                 archive.addfile(tarfile.TarInfo(f"powersketch-9.9/{name}"), io.BytesIO())
         missing = {sentence.split()[0] for sentence in release.missing_in_sdist(sdist, "9.9")}
         assert missing == {"CITATION.cff", "README.md", "SECURITY.md"}
+
+
+def test_commands_that_fail_are_all_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that passes is not, and the others run all the same."""
+
+    def run(command: list[str], **_: object) -> str:
+        if command[1] != "docs":
+            raise CommandError("it failed")
+        return ""
+
+    monkeypatch.setattr(release, "run", run)
+    missing = list(release.failing_commands())
+    assert missing == [
+        "a passing make test: it failed",
+        "a passing make test-wheels: it failed",
+    ]
 
 
 def test_the_version_stands_in_one_place() -> None:
