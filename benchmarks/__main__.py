@@ -15,7 +15,7 @@ from benchmarks.report import RESULTS, Table, closing_sentence, print_table, wri
 PARTS = {
     "speed": ("features.transform_speed", "features.routine_speed", "features.degrees_speed"),
     "accuracy": ("features.polynomial_accuracy", "features.accuracy"),
-    "memory": ("features.memory",),
+    "memory": ("features.memory", "features.file_streams"),
     "house": ("house.hops", "house.import_time"),
     "reproductions": ("features.reproductions", "features.classification"),
     "solvers": ("solvers.accuracy", "solvers.speed", "solvers.algorithm_2"),

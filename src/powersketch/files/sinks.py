@@ -6,7 +6,6 @@ there. Other formats are made of it at the end. A run that was killed finds both
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -14,8 +13,7 @@ import shutil
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +22,7 @@ from numpy.lib import format as npy
 
 from powersketch.arrays import Real
 from powersketch.exceptions import InputError
-from powersketch.files.outputs import check_outputs
+from powersketch.files.outputs import check_outputs, disk_errors
 from powersketch.files.sources import NpySource, RowSource
 from powersketch.files.unbuffered import PAGE, UnbufferedFile
 from powersketch.pages import bytes_text
@@ -81,7 +79,7 @@ class Sink:
             )
         first = self.rows if start is None else start
         content = np.ascontiguousarray(block, dtype=self._dtype).reshape(-1).view(np.uint8)
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._file.write(content, _HEADER_BYTES + first * self._row_bytes)
             with self._noting:
                 self._ahead[first] = first + len(block)
@@ -92,7 +90,7 @@ class Sink:
 
     def commit(self) -> None:
         """Give the file its name, in its format."""
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._file.write(np.frombuffer(self._header(), np.uint8), 0)
             self._file.sync()
         suffix, final = self.path.suffix.lower(), Path(os.path.realpath(self.path))
@@ -103,7 +101,7 @@ class Sink:
             _remove(converted)
             try:
                 height = max(_BLOCK_BYTES // self._row_bytes, 1)
-                with _disk_errors(self.path):
+                with disk_errors(self.path):
                     _CONVERSIONS[suffix](NpySource(self._unfinished, None), height, converted)
                 if final.is_dir():
                     shutil.rmtree(final)
@@ -214,20 +212,6 @@ def open_sink(
             "folder: free some, or choose another disk."
         )
     return sink
-
-
-@contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    """Say in our words that a disk is full."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise InputError(
-            f"{path.name} cannot be written: {error.strerror}. Free some room, or choose another "
-            "disk; nothing was left behind."
-        ) from error
 
 
 def _remove(path: Path) -> None:
