@@ -117,7 +117,7 @@ def test_other_versions_are_refused(client: Any) -> None:
 def test_a_worker_that_dies_before_it_tells_its_version_is_no_other_version(client: Any) -> None:
     answers = {**client.run(running._version), "tcp://gone": OSError("Stream is closed")}
     X, y = generated()
-    with mock.patch.object(client, "run", lambda *_, **__: answers):
+    with mock.patch.object(client, "run", return_value=answers):
         assert model().fit(X, y).coef_.size
 
 

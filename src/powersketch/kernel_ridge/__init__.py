@@ -13,12 +13,15 @@ from powersketch.kernel_ridge.search import StraightLineWarning
 from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
 from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics, block_statistics
 from powersketch.kernel_ridge.training_rows import (
+    LEFT_OUT,
     KnownTargets,
     TrainingRows,
+    checked_weights,
     warn_of_outlying_targets,
 )
 
 __all__ = [
+    "LEFT_OUT",
     "NEED_ALL_ROWS",
     "Choice",
     "CoarseSketchWarning",
@@ -40,5 +43,6 @@ __all__ = [
     "StraightLineWarning",
     "TrainingRows",
     "block_statistics",
+    "checked_weights",
     "warn_of_outlying_targets",
 ]
