@@ -32,6 +32,12 @@ from powersketch.kernel_ridge import (
     RowPreparation,
     TrainingRows,
 )
+from powersketch.kernels import EntryMoments
+
+NO_WEIGHT = (
+    "sample_weight is zero for every row; at least one must be above 0: give weights that leave "
+    "some rows, or None."
+)
 
 
 class Block(NamedTuple):
@@ -146,16 +152,18 @@ class DaskRows:
         tasks = self.each(_chosen_rows, self.model, self.known, self.total, MOST_CHOICE_ROWS)
         chosen: _Chosen | None = compute([tree(tasks, _Chosen.merged)], "the sample of rows")[0]
         if chosen is None:
-            raise InputError(
-                "sample_weight is zero for every row; at least one must be above 0: give weights "
-                "that leave some rows, or None."
-            )
+            raise InputError(NO_WEIGHT)
         return chosen
 
     @property
     def sample(self) -> TrainingRows:
         """Rows that choices are made from."""
         return self._chosen.training
+
+    @property
+    def moments(self) -> EntryMoments | None:
+        """Those of the entries of all rows, where a model asks for them."""
+        return self._chosen.rows.moments
 
     @property
     def few(self) -> Any:
@@ -236,7 +244,7 @@ def _chosen_rows(
     if not rows.count:
         return None
     assert rows.numbers is not None
-    chosen = ChoiceRows.of(rows.X, rows.numbers, total, most)
+    chosen: ChoiceRows = model._choice_rows(rows, total, most)
     places = np.searchsorted(rows.numbers, chosen.numbers)
     weights = None if rows.weights is None else rows.weights[places]
     limits = rows.targets.min(axis=0), rows.targets.max(axis=0)

@@ -6,8 +6,10 @@ from powersketch.kernel_ridge.choosing.model import StraightLineWarning
 from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
 from powersketch.kernel_ridge.rows.training_rows import (
+    LEFT_OUT,
     KnownTargets,
     TrainingRows,
+    checked_weights,
     warn_of_outlying_targets,
 )
 from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
@@ -23,6 +25,7 @@ from powersketch.kernel_ridge.solving.statistics import (
 )
 
 __all__ = [
+    "LEFT_OUT",
     "NEED_ALL_ROWS",
     "Choice",
     "CoarseSketchWarning",
@@ -45,5 +48,6 @@ __all__ = [
     "StraightLineWarning",
     "TrainingRows",
     "block_statistics",
+    "checked_weights",
     "warn_of_outlying_targets",
 ]

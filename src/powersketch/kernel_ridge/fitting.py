@@ -41,6 +41,7 @@ from powersketch.kernel_ridge.solving.row_products import (
 )
 from powersketch.kernel_ridge.solving.row_sketch import row_sketch_solution
 from powersketch.kernel_ridge.solving.statistics import RidgeSolution, RidgeStatistics
+from powersketch.kernels import EntryMoments
 from powersketch.random_streams import RandomStreams
 
 ATTRIBUTES_OF_MAP = (
@@ -89,8 +90,9 @@ class RidgeFits(RidgeSettings):
         """Fit everything, and store it at the end: a failed fit leaves the last one intact."""
         total = int(_num_samples(given))
         if are_many(total, MOST_CHOICE_ROWS) and self._kind not in NEED_ALL_ROWS:
-            few, chosen = sample_of(rows, total)
-            preparation, sample, fitted = self._fit_sample(few, total)
+            chosen = self._choice_rows(rows, total, MOST_CHOICE_ROWS)
+            few = sample_of(rows, chosen)
+            preparation, sample, fitted = self._fit_sample(few, total, chosen.moments)
             if preparation.typical is None:
                 chosen.warn_of_far_rows(DO_NOT_COUNT)
             rows, far = preparation.prepared(rows)
@@ -112,9 +114,11 @@ class RidgeFits(RidgeSettings):
             raise
         self._finish(sample, given, attributes)
 
-    def fit_elsewhere(self, everything: ManyRows, given: Any, **attributes: Any) -> None:
+    def _fit_elsewhere(self, everything: ManyRows, given: Any, **attributes: Any) -> None:
         """Fit rows that are elsewhere; `given` are some of them, as they were given."""
-        preparation, sample, fitted = self._fit_sample(everything.sample, everything.total)
+        preparation, sample, fitted = self._fit_sample(
+            everything.sample, everything.total, everything.moments
+        )
         attributes |= fitted
         if fitted["_limits"] is not None:
             attributes["_limits"] = widened(fitted["_limits"], everything.target_range)
@@ -134,10 +138,10 @@ class RidgeFits(RidgeSettings):
         self._finish(sample, given, attributes)
 
     def _fit_sample(
-        self, few: TrainingRows, total: int
+        self, few: TrainingRows, total: int, moments: EntryMoments | None
     ) -> tuple[RowPreparation, TrainingRows, dict[str, Any]]:
         """Choose and fit features on rows that stand for all, and how the others are prepared."""
-        sample, fitted = self._fit_features(few, total=total)
+        sample, fitted = self._fit_features(few, total=total, moments=moments)
         preparation = RowPreparation.of(few, fitted["_columns"], fitted.get("kernel_"))
         return preparation, sample, fitted
 
