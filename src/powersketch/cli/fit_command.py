@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines, print_table, progress, shown_warnings
+from powersketch.cli.option_groups import DataOptions
 from powersketch.cli.options import data_option, model_option, output_option
 from powersketch.exceptions import InputError
 
@@ -27,8 +28,7 @@ def fit_command(
             help="Name or number (from 0) of the column to predict; may be repeated for numbers."
         ),
     ],
-    columns: given_as.Columns = None,
-    drop: given_as.Drop = None,
+    data: DataOptions = DataOptions(),
     weight: Annotated[
         str | None, data_option(help="Name or number of a column of weights of the rows.")
     ] = None,
@@ -36,8 +36,6 @@ def fit_command(
         str | None,
         data_option(help="Columns whose numbers are names of categories, separated by commas."),
     ] = None,
-    header: given_as.Header = None,
-    dtype: given_as.DType = None,
     task: Annotated[
         str,
         model_option(help="regression, classification, or auto: by the values of the target."),
@@ -90,9 +88,8 @@ def fit_command(
     Example: powersketch fit diamonds.csv --target price
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.cli.data import load_data
     from powersketch.comparison import task_of
-    from powersketch.files import check_outputs
+    from powersketch.files import atomic_write, check_outputs
     from powersketch.reports import assess, automatic_model, fitted
     from powersketch.storage import save
 
@@ -100,17 +97,9 @@ def fit_command(
     model_file = model or Path(f"{path.stem}.model")
     page = report or Path(f"{path.stem}-report.html")
     check_outputs([path], [model_file, page])
-    data = load_data(
-        path,
-        targets=target,
-        columns=columns,
-        drop=drop,
-        weight=weight,
-        header=header,
-        dtype=dtype,
-    )
-    assert data.y is not None
-    name = "regression" if data.y.ndim > 1 else task_of(data.y, task).name
+    used = _with_categories(data.load(path, target, weight), categorical)
+    assert used.y is not None
+    name = "regression" if used.y.ndim > 1 else task_of(used.y, task).name
     options = given_as.merged(
         {
             "kernel": kernel,
@@ -122,27 +111,28 @@ def fit_command(
         },
         given_as.settings_for(_model_class(name), settings),
     )
-    preparation = _preparation(data, categorical)
-    estimator = automatic_model(name, table=data.is_table, preparation=preparation, **options)
+    estimator = automatic_model(name, table=used.is_table, preparation=used.preparation, **options)
     with shown_warnings(), progress("reading") as bar:
         done = iter(range(_STEPS))
         found = assess(
             estimator,
-            data.X,
-            data.y,
+            used.X,
+            used.y,
             task=task,
-            weights=data.weights,
+            weights=used.weights,
             held_out=held_out,
             random_state=seed,
-            targets=data.targets,
+            targets=used.targets,
             data_name=path.name,
             callback=lambda text: bar(next(done), _STEPS, text),
         )
         bar(_STEPS - 1, _STEPS, "fitting all rows")
-        final = fitted(estimator, data.X, data.y, data.weights)
-    found = replace(found, code=_code(path, data, estimator, model_file, weight))
-    save(final, model_file, compact=not keep_sums)
-    found.save_html(page)
+        final = fitted(estimator, used.X, used.y, used.weights)
+    found = replace(found, code=_code(path, used, estimator, model_file, weight))
+    # Both or none: the model, which users wait for, takes its name when the page is written.
+    with atomic_write(model_file) as unfinished:
+        save(final, unfinished, compact=not keep_sums)
+        found.save_html(page)
     _show(found, model_file, page, as_json=as_json)
 
 
@@ -152,11 +142,16 @@ def _model_class(task: str) -> Any:
     return SketchedKernelRidge if task == "regression" else SketchedKernelRidgeClassifier
 
 
-def _preparation(data: Data, categorical: str | None) -> dict[str, Any]:
+def _with_categories(data: Data, categorical: str | None) -> Data:
+    """Return the same rows; in some columns numbers are names of categories."""
     names = given_as.parts_of(categorical)
-    if names and not data.is_table:
+    if not names:
+        return data
+    if not data.is_table:
         raise InputError("--categorical needs a table, and this file holds rows of numbers.")
-    return {"categorical": names} if names else {}
+    return replace(
+        data, preparation=given_as.merged({"categorical": names}, data.preparation, "--prepare")
+    )
 
 
 def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) -> None:

@@ -13,10 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from powersketch.arrays import Real, Rows, slices
+from powersketch.execution import available_memory
 from powersketch.files.array_files import NpyHeader, read_archive, read_array, read_npy_header
 from powersketch.files.sparse_text import read_matrix_market, svmlight_lines, svmlight_rows
 from powersketch.files.text_tables import TextRows, target_column
 from powersketch.files.unbuffered import UnbufferedFile
+from powersketch.pages import bytes_text
 
 
 class RowSource(ABC):
@@ -191,6 +193,16 @@ def without_column(rows: Any, column: int) -> Rows:
     columns = entries.col[kept] - (entries.col[kept] > column)
     shape = (rows.shape[0], rows.shape[1] - 1)
     return sparse.csr_array((entries.data[kept], (entries.row[kept], columns)), shape=shape)
+
+
+def check_announced(rows: int, columns: int, kind: np.dtype[Any]) -> None:
+    """Refuse to read at once what a file announces, but may not hold, beyond the memory left."""
+    needed = rows * columns * kind.itemsize
+    if needed > available_memory():
+        raise ValueError(
+            f"it announces {rows} rows, which need {bytes_text(needed)}, and "
+            f"{bytes_text(available_memory())} are available: it is damaged, or too large."
+        )
 
 
 def two_dimensions(shape: tuple[int, ...]) -> tuple[int, int]:
