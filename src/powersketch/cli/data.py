@@ -63,16 +63,19 @@ def load_data(
     weight: str | None = None,
     header: bool | None = None,
     dtype: str | None = None,
+    table: Any = None,
 ) -> Data:
     """Return what a file holds, or say in one sentence what is wrong with it or with the wishes.
 
-    Rows without a target or weight are left out, and how many of them is told.
+    Rows without a target or weight are left out, and how many of them is told. Rows of the table
+    in the file may have been read before.
     """
     if dtype is not None:
         one_of("dtype", dtype, ("float32", "float64"))
     _check_disjoint(targets, parts_of(columns), parts_of(drop), weight)
-    if is_table(file):
-        data = _from_table(file, targets, columns, drop, weight, header)
+    if table is not None or is_table(file):
+        table = read_table(file, header=header) if table is None else table
+        data = _from_table(table, file, targets, columns, drop, weight)
     else:
         data = _from_rows(file, targets, columns, drop, weight, header)
     return data if dtype is None else replace(data, X=_converted(data.X, dtype))
@@ -100,14 +103,13 @@ def _check_disjoint(
 
 
 def _from_table(
+    table: Any,
     file: Path,
     targets: Sequence[str],
     columns: str | None,
     drop: str | None,
     weight: str | None,
-    header: bool | None,
 ) -> Data:
-    table = read_table(file, header=header)
     named = [_column(table, file, name) for name in targets]
     weighing = None if weight is None else _column(table, file, weight)
     wanted = [_column(table, file, name) for name in parts_of(columns)]

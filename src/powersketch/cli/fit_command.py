@@ -59,6 +59,14 @@ def fit_command(
     held_out: Annotated[
         float, model_option(help="Share of rows that the report is measured on.")
     ] = 0.2,
+    dask: Annotated[
+        str | None,
+        model_option(
+            help="local, or the address of a Dask scheduler (tcp://host:8786): workers read a "
+            ".csv, .tsv or .parquet file block by block, and the report is that of a sample of up "
+            "to 65,536 rows."
+        ),
+    ] = None,
     model: Annotated[
         Path | None,
         output_option(
@@ -90,60 +98,76 @@ def fit_command(
     Example: powersketch fit diamonds.csv --target price
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.cli.data import load_data
-    from powersketch.comparison import task_of
+    from powersketch.cli.dask_data import opened_data
     from powersketch.files import check_outputs
-    from powersketch.reports import assess, automatic_model, fitted
     from powersketch.storage import save
 
     path = Path(file)
     model_file = model or Path(f"{path.stem}.model")
     page = report or Path(f"{path.stem}-report.html")
     check_outputs([path], [model_file, page])
-    data = load_data(
-        path,
-        targets=target,
-        columns=columns,
-        drop=drop,
-        weight=weight,
-        header=header,
-        dtype=dtype,
-    )
+    wishes = {"columns": columns, "drop": drop, "weight": weight, "header": header, "dtype": dtype}
+    with opened_data(path, dask, targets=target, **wishes) as (data, every):
+        name = _task(data, task)
+        options = given_as.merged(
+            {
+                "kernel": kernel,
+                "features": features,
+                "n_components": n_components,
+                "alpha": given_as.number_or_name("alpha", alpha, ("loo", "gcv")),
+                "random_state": seed,
+                "n_jobs": jobs,
+            },
+            given_as.settings_for(_model_class(name), settings),
+        )
+        estimator = _estimator(name, data, categorical, options)
+        wanted = {"task": task, "held_out": held_out, "random_state": seed, "data_name": path.name}
+        found, final = _assessed(estimator, data, every, dask, wanted)
+    found = replace(found, code=_code(path, data, estimator, model_file, weight))
+    save(final, model_file, compact=not keep_sums)
+    found.save_html(page)
+    rows = f"all {found.shape[0]} rows"
+    if dask is not None:
+        rows = f"all rows by Dask (this report is that of {found.shape[0]} of them)"
+    _show(found, model_file, page, rows, as_json=as_json)
+
+
+def _task(data: Data, task: str) -> str:
+    from powersketch.comparison import task_of
+
     assert data.y is not None
-    name = "regression" if data.y.ndim > 1 else task_of(data.y, task).name
-    options = given_as.merged(
-        {
-            "kernel": kernel,
-            "features": features,
-            "n_components": n_components,
-            "alpha": given_as.number_or_name("alpha", alpha, ("loo", "gcv")),
-            "random_state": seed,
-            "n_jobs": jobs,
-        },
-        given_as.settings_for(_model_class(name), settings),
-    )
+    return "regression" if data.y.ndim > 1 else str(task_of(data.y, task).name)
+
+
+def _estimator(task: str, data: Data, categorical: str | None, options: dict[str, Any]) -> Any:
+    from powersketch.reports import automatic_model
+
     preparation = _preparation(data, categorical)
-    estimator = automatic_model(name, table=data.is_table, preparation=preparation, **options)
+    return automatic_model(task, table=data.is_table, preparation=preparation, **options)
+
+
+def _assessed(
+    estimator: Any, data: Data, every: Data, dask: str | None, wanted: dict[str, Any]
+) -> tuple[ModelReport, Any]:
+    """Return the report of rows in memory, and the model fitted to all rows."""
+    from powersketch.cli.dask_data import reported
+    from powersketch.reports import assess, fitted
+
     with shown_warnings(), progress("reading") as bar:
         done = iter(range(_STEPS))
         found = assess(
             estimator,
             data.X,
             data.y,
-            task=task,
             weights=data.weights,
-            held_out=held_out,
-            random_state=seed,
             targets=data.targets,
-            data_name=path.name,
             callback=lambda text: bar(next(done), _STEPS, text),
+            **wanted,
         )
         bar(_STEPS - 1, _STEPS, "fitting all rows")
-        final = fitted(estimator, data.X, data.y, data.weights)
-    found = replace(found, code=_code(path, data, estimator, model_file, weight))
-    save(final, model_file, compact=not keep_sums)
-    found.save_html(page)
-    _show(found, model_file, page, as_json=as_json)
+        with reported(dask, bar):
+            final = fitted(estimator, every.X, every.y, every.weights)
+    return found, final
 
 
 def _model_class(task: str) -> Any:
@@ -159,7 +183,7 @@ def _preparation(data: Data, categorical: str | None) -> dict[str, Any]:
     return {"categorical": names} if names else {}
 
 
-def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) -> None:
+def _show(found: ModelReport, model_file: Path, page: Path, rows: str, *, as_json: bool) -> None:
     if as_json:
         print_json({**found.to_dict(), "model": str(model_file), "report": str(page)})
         return
@@ -169,7 +193,7 @@ def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) ->
         [
             found.summary,
             *found.choice,
-            f"The model, fitted to all {found.shape[0]} rows, is {model_file}.",
+            f"The model, fitted to {rows}, is {model_file}.",
             f"The page is {page}.",
         ]
     )
