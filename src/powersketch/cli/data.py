@@ -68,17 +68,20 @@ def load_data(
     encoding: str | None = None,
     dtype: str | None = None,
     preparation: dict[str, Any],
+    table: Any = None,
 ) -> Data:
     """Return what a file holds, or say in one sentence what is wrong with it or with the wishes.
 
-    Rows without a target or weight are left out, and how many of them is told.
+    Rows without a target or weight are left out, and how many of them is told. Rows of the table
+    in the file may have been read before.
     """
     if dtype is not None:
         one_of("dtype", dtype, ("float32", "float64"))
     roles = _Roles([*targets], parts_of(columns), parts_of(drop), [weight] if weight else [])
     roles.check()
-    if is_table(file):
-        table = read_table(file, header=header, encoding=encoding)
+    if table is not None or is_table(file):
+        if table is None:
+            table = read_table(file, header=header, encoding=encoding)
         data = _from_table(file, table, roles, preparation)
     else:
         for name, value in (("--encoding", encoding), ("--prepare", preparation or None)):

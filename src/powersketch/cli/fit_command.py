@@ -57,6 +57,14 @@ def fit_command(
     held_out: Annotated[
         float, model_option(help="Share of rows that the report is measured on.")
     ] = 0.2,
+    dask: Annotated[
+        str | None,
+        model_option(
+            help="local, or the address of a Dask scheduler (tcp://host:8786): workers read a "
+            ".csv, .tsv or .parquet file block by block, and the report is that of a sample of up "
+            "to 65,536 rows."
+        ),
+    ] = None,
     model: Annotated[
         Path | None,
         output_option(
@@ -88,52 +96,74 @@ def fit_command(
     Example: powersketch fit diamonds.csv --target price
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.comparison import task_of
+    from powersketch.cli.dask_data import opened_data
     from powersketch.files import atomic_write, check_outputs
-    from powersketch.reports import assess, automatic_model, fitted
+    from powersketch.reports import automatic_model
     from powersketch.storage import save
 
     path = Path(file)
     model_file = model or Path(f"{path.stem}.model")
     page = report or Path(f"{path.stem}-report.html")
     check_outputs([path], [model_file, page])
-    used = _with_categories(data.load(path, target, weight), categorical)
-    assert used.y is not None
-    name = "regression" if used.y.ndim > 1 else task_of(used.y, task).name
-    options = given_as.merged(
-        {
-            "kernel": kernel,
-            "features": features,
-            "n_components": n_components,
-            "alpha": given_as.number_or_name("alpha", alpha, ("loo", "gcv")),
-            "random_state": seed,
-            "n_jobs": jobs,
-        },
-        given_as.settings_for(_model_class(name), settings),
-    )
-    estimator = automatic_model(name, table=used.is_table, preparation=used.preparation, **options)
-    with shown_warnings(), progress("reading") as bar:
-        done = iter(range(_STEPS))
-        found = assess(
-            estimator,
-            used.X,
-            used.y,
-            task=task,
-            weights=used.weights,
-            held_out=held_out,
-            random_state=seed,
-            targets=used.targets,
-            data_name=path.name,
-            callback=lambda text: bar(next(done), _STEPS, text),
+    with opened_data(path, dask, data, target, weight) as (here, every):
+        used = _with_categories(here, categorical)
+        name = _task(used, task)
+        options = given_as.merged(
+            {
+                "kernel": kernel,
+                "features": features,
+                "n_components": n_components,
+                "alpha": given_as.number_or_name("alpha", alpha, ("loo", "gcv")),
+                "random_state": seed,
+                "n_jobs": jobs,
+            },
+            given_as.settings_for(_model_class(name), settings),
         )
-        bar(_STEPS - 1, _STEPS, "fitting all rows")
-        final = fitted(estimator, used.X, used.y, used.weights)
+        estimator = automatic_model(
+            name, table=used.is_table, preparation=used.preparation, **options
+        )
+        wanted = {"task": task, "held_out": held_out, "random_state": seed, "data_name": path.name}
+        found, final = _assessed(estimator, used, every, dask, wanted)
     found = replace(found, code=_code(path, used, estimator, model_file, weight))
     # Both or none: the model, which users wait for, takes its name when the page is written.
     with atomic_write(model_file) as unfinished:
         save(final, unfinished, compact=not keep_sums)
         found.save_html(page)
-    _show(found, model_file, page, as_json=as_json)
+    rows = f"all {found.shape[0]} rows"
+    if dask is not None:
+        rows = f"all rows by Dask (this report is that of {found.shape[0]} of them)"
+    _show(found, model_file, page, rows, as_json=as_json)
+
+
+def _task(data: Data, task: str) -> str:
+    from powersketch.comparison import task_of
+
+    assert data.y is not None
+    return "regression" if data.y.ndim > 1 else str(task_of(data.y, task).name)
+
+
+def _assessed(
+    estimator: Any, data: Data, every: Data, dask: str | None, wanted: dict[str, Any]
+) -> tuple[ModelReport, Any]:
+    """Return the report of rows in memory, and the model fitted to all rows."""
+    from powersketch.cli.dask_data import reported
+    from powersketch.reports import assess, fitted
+
+    with shown_warnings(), progress("reading") as bar:
+        done = iter(range(_STEPS))
+        found = assess(
+            estimator,
+            data.X,
+            data.y,
+            weights=data.weights,
+            targets=data.targets,
+            callback=lambda text: bar(next(done), _STEPS, text),
+            **wanted,
+        )
+        bar(_STEPS - 1, _STEPS, "fitting all rows")
+        with reported(dask, bar):
+            final = fitted(estimator, every.X, every.y, every.weights)
+    return found, final
 
 
 def _model_class(task: str) -> Any:
@@ -154,7 +184,7 @@ def _with_categories(data: Data, categorical: str | None) -> Data:
     )
 
 
-def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) -> None:
+def _show(found: ModelReport, model_file: Path, page: Path, rows: str, *, as_json: bool) -> None:
     if as_json:
         print_json({**found.to_dict(), "model": str(model_file), "report": str(page)})
         return
@@ -164,7 +194,7 @@ def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) ->
         [
             found.summary,
             *found.choice,
-            f"The model, fitted to all {found.shape[0]} rows, is {model_file}.",
+            f"The model, fitted to {rows}, is {model_file}.",
             f"The page is {page}.",
         ]
     )

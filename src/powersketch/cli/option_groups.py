@@ -96,8 +96,14 @@ class DataOptions:
     dtype: given_as.DType = None
     prepare: given_as.Prepare = None
 
-    def load(self, file: Path, targets: Sequence[str] = (), weight: str | None = None) -> Data:
-        """Return what the file holds."""
+    def load(
+        self,
+        file: Path,
+        targets: Sequence[str] = (),
+        weight: str | None = None,
+        table: Any = None,
+    ) -> Data:
+        """Return what the file holds; rows of its table may have been read before."""
         from powersketch.cli.data import load_data
         from powersketch.tables import TablePreparation
 
@@ -111,4 +117,5 @@ class DataOptions:
             encoding=self.encoding,
             dtype=self.dtype,
             preparation=given_as.settings_for(TablePreparation, self.prepare, "--prepare"),
+            table=table,
         )

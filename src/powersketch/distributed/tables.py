@@ -10,7 +10,6 @@ import numpy as np
 from dask.dataframe import DataFrame
 
 from powersketch.distributed.blocks import in_block
-from powersketch.distributed.lazy import shared_task
 from powersketch.distributed.running import compute
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.feature_maps import MOST_CHOICE_ROWS, spread_numbers
@@ -19,6 +18,11 @@ from powersketch.tables import TablePreparation
 
 def fit_table(preparation: TablePreparation, X: Any) -> TablePreparation:
     """Fit rows spread over the whole table, all of them if they are few."""
+    return preparation.fit(sampled_table(X))
+
+
+def sampled_table(X: Any) -> Any:
+    """Return rows spread over the whole table, in memory."""
     import pandas
 
     parts = _checked(X).to_delayed()
@@ -34,14 +38,15 @@ def fit_table(preparation: TablePreparation, X: Any) -> TablePreparation:
         for part, own, first in zip(parts, places, starts[:-1], strict=True)
         if own.size
     ]
-    return preparation.fit(pandas.concat(compute(taken, "the sample of rows")))
+    return pandas.concat(compute(taken, "the sample of rows"), ignore_index=True)
 
 
 def transformed_table(preparation: TablePreparation, X: Any) -> Any:
     """Return a lazy array of the table's numbers, of a block for every partition."""
     shape = (0, len(preparation.get_feature_names_out()))
+    # As it is: Dask cannot join tasks of tables with one that all of them share.
     return _checked(X).map_partitions(
-        _prepared, shared_task(preparation), meta=np.empty(shape, preparation._dtype)
+        _prepared, preparation, meta=np.empty(shape, preparation._dtype)
     )
 
 
