@@ -34,10 +34,9 @@ RATES = {
 
 # Alphas that sums try where alpha is searched, each with a factorisation of a third of m³.
 _TRIES_OF_SEARCH = 7
-# Steps to the tolerance; until errors of rows held out level off, for a few alphas at a time; and
-# of all rows afterwards.
-_STEPS_OF_LANDMARKS, _STEPS_OF_SKETCHES = 22, 9
-_STEPS_TO_PLATEAU, _LAST_STEPS = 7, 5
+# Steps to the tolerance; and until errors of rows held out level off, for a few alphas at a time.
+_STEPS_OF_LANDMARKS, _STEPS_OF_SKETCHES, _STEPS_TO_PLATEAU = 22, 9, 6
+_PASSES_FOR_MEANS = 2
 _ROUNDS_OF_SEARCH, _TOGETHER = 2, 3
 _LEFT_OUT_ROWS = 2048
 # Sums are preferred where iterations gain little, as more follows from sums.
@@ -96,15 +95,18 @@ class Problem:
     def work_of_iterations(self, *, stored: bool) -> Work:
         """Return the work of conjugate gradients."""
         n, m = float(self.rows), float(self.features)
-        rounds, together = 1, 1
-        steps = _STEPS_OF_LANDMARKS if self.landmarks else _STEPS_OF_SKETCHES
-        if self.holds_out or self.alphas != 1:
-            rounds = -(-self.alphas // _TOGETHER) if self.alphas else _ROUNDS_OF_SEARCH
-            together = min(self.alphas or _TOGETHER, _TOGETHER)
-            steps = rounds * _STEPS_TO_PLATEAU
-        last = 2 + _LAST_STEPS
-        thin = 4.0 * n * m * self.targets * (steps * together + last)
-        passes = float(steps + last)
+        searched = self.alphas != 1
+        rounds = -(-self.alphas // _TOGETHER) if self.alphas else _ROUNDS_OF_SEARCH
+        of_search = rounds * _STEPS_TO_PLATEAU if searched else 0
+        columns = float(of_search * min(self.alphas or _TOGETHER, _TOGETHER))
+        if self.holds_out:
+            # Beside the system without some rows, that of all.
+            last, columns = _STEPS_TO_PLATEAU, columns + 2.0 * _STEPS_TO_PLATEAU
+        else:
+            last = _STEPS_OF_LANDMARKS if self.landmarks else _STEPS_OF_SKETCHES
+            columns += last
+        passes = float(of_search + last + _PASSES_FOR_MEANS)
+        thin = 4.0 * n * m * self.targets * (columns + _PASSES_FOR_MEANS)
         again = {"bytes read": passes * 4.0 * n * m} if stored else {}
         features = self._work_of_features(1.0 if stored else passes, in_float32=True)
         return _sum({"thin products": thin}, again, features, self._work_of_inverses(rounds))

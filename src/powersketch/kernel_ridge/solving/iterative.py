@@ -34,7 +34,7 @@ _HELD_OUT = 10
 _MOST_HELD_OUT = 4096
 _SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha and the first
 # Errors have levelled off if so many steps have not lowered them by this share.
-_PATIENCE, _LEAST_GAIN = 3, 1e-3
+_PATIENCE, _LEAST_GAIN = 4, 5e-4
 # A residual that is good enough where the precision of what is stored does not allow tol.
 _GOOD_RESIDUAL = 1e-2
 # To warn of, after errors of rows held out have levelled off.
