@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 _USERS = (
     "kernel_ridge.fitting",
-    "kernel_ridge.many_rows",
+    "kernel_ridge.choosing.metric",
     "distributed.ridge",
     "distributed.ridge_rows",
+    "distributed.tables",
 )
 
 

@@ -98,6 +98,15 @@ def test_a_killed_worker_changes_no_bit(client: Any, after: float) -> None:
     np.testing.assert_array_equal(model().fit(*generated()).coef_, disturbed)
 
 
+def test_passes_tell_how_far_they_are(client: Any) -> None:
+    told: list[tuple[int, int | None, str]] = []
+    with running.telling(lambda *report: told.append(report)):
+        model().fit(*generated(0.2))
+    assert {what for _, _, what in told} == {"the sample of rows", "sums over blocks"}
+    assert all(total is not None and 0 <= done <= total for done, total, _ in told)
+    assert max(done for done, _, _ in told) > 0
+
+
 def test_errors_of_tasks_name_the_block(client: Any) -> None:
     X, y = generated()
     bad = da.concatenate([X.blocks[:3], X.blocks[3] * np.nan, X.blocks[4:]])
@@ -112,6 +121,13 @@ def test_other_versions_are_refused(client: Any) -> None:
         pytest.raises(ClusterError, match=r"2 of 2 workers.*this process has version 9\.9"),
     ):
         model().fit(X, y)
+
+
+def test_a_worker_that_dies_before_it_tells_its_version_is_no_other_version(client: Any) -> None:
+    answers = {**client.run(running._version), "tcp://gone": OSError("Stream is closed")}
+    X, y = generated()
+    with mock.patch.object(client, "run", return_value=answers):
+        assert model().fit(X, y).coef_.size
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import dask
 import dask.array as da
@@ -21,8 +22,11 @@ from powersketch import (
     SketchedKernelRidge,
     SketchedKernelRidgeClassifier,
 )
+from powersketch.distributed import systems
+from powersketch.distributed.blocks import RowBlocks
 from powersketch.exceptions import InputError, OutlierWarning
 from powersketch.feature_maps.choice_rows import ChoiceRows, spread_numbers
+from powersketch.kernels import Gaussian
 from tests.distributed.dask_data import in_blocks, many_rows_from, relative_difference, waves
 
 CHUNKS = (70_000, 9_973, (1, 40_000, 29_999))
@@ -116,6 +120,54 @@ def test_oblivious_maps_look_at_nothing(sketch: Any) -> None:
     np.testing.assert_array_equal(bits, sketch.fit(X).transform(X))
 
 
+class TestScale:
+    """gamma="scale" is scikit-learn's 1 / (d · X.var()), of all rows and not of a sample."""
+
+    X, y = waves(20_000)
+    X[-100:] *= 3.0
+    expected = 1.0 / (4 * X.var())
+
+    @pytest.mark.parametrize(
+        "sketch",
+        [
+            GaussianSketch("scale", n_components=16, random_state=0),
+            DotProductSketch("exp", gamma="scale", n_components=16, random_state=0),
+            PolynomialSketch(2, gamma="scale", n_components=16, random_state=0),
+        ],
+        ids=lambda sketch: type(sketch).__name__,
+    )
+    def test_of_maps(self, sketch: Any) -> None:
+        in_memory = sketch.fit(self.X).kernel_.gamma
+        assert in_memory == pytest.approx(self.expected, rel=1e-14)
+        assert sketch.fit(in_blocks(self.X, 7_001)).kernel_.gamma == in_memory
+
+    @pytest.mark.parametrize("features", ["sketch", "landmarks", "map", "landmark map"])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_of_models(self, features: str, weighted: bool) -> None:
+        maps = {
+            "map": GaussianSketch("scale", n_components=16),
+            "landmark map": LeverageNystroem("gaussian", n_components=16),
+        }
+        named: dict[str, Any] = {"kernel": "gaussian", "features": features, "n_components": 16}
+        options = {"features": maps[features]} if features in maps else named
+        weights = np.random.default_rng(0).integers(1, 4, 20_000)
+        counts = weights if weighted and features != "landmark map" else None
+        expected = 1.0 / (4 * (self.X if counts is None else self.X.repeat(counts, axis=0)).var())
+        model = SketchedKernelRidge(**options, alpha=1.0, solver="gram", random_state=0)
+        given = (weights.astype(float),) if weighted else ()
+        with many_rows_from(1000):
+            in_memory = model.fit(self.X, self.y, *given).kernel_.gamma
+            assert in_memory == pytest.approx(expected, rel=1e-13)
+            blocks = (in_blocks(part, 7_001) for part in (self.X, self.y, *given))
+            assert model.fit(*blocks).kernel_.gamma == in_memory
+
+    def test_of_kernel_systems(self) -> None:
+        rows = RowBlocks.of("X", in_blocks(self.X, 7_001))
+        with mock.patch.object(systems, "MOST_CHOICE_ROWS", 1000):
+            resolved = systems._resolved(Gaussian("scale"), rows)
+        assert resolved.gamma == Gaussian("scale").resolve(self.X).gamma
+
+
 def test_far_rows_are_named_by_their_numbers() -> None:
     X = waves(300)[0]
     X[250] = 1e20
@@ -181,6 +233,23 @@ def test_everything_chosen_is_the_same() -> None:
         model.fit(in_blocks(X, 333), in_blocks(y, 333))
     assert str(model.choice_).partition("; relative")[0] == choice.partition("; relative")[0]
     assert relative_difference(coef, model.coef_) < 1e-8
+
+
+def test_rows_that_targets_come_from_are_computed_once_in_every_pass() -> None:
+    computed = []
+
+    def counted(block: Any) -> Any:
+        computed.append(block.shape[0])
+        return block
+
+    X = in_blocks(waves(900)[0], 100).map_blocks(counted, meta=np.empty((0, 4)))
+    y = X.map_blocks(lambda block: np.sin(block[:, 0]), drop_axis=1, meta=np.empty(0))
+    model = SketchedKernelRidge("gaussian", features="sketch", alpha=1.0, random_state=0)
+    computed.clear()
+    with many_rows_from(400):
+        model.fit(X, y)
+    passes = 2
+    assert len(computed) == passes * 9
 
 
 def test_few_rows_are_fitted_in_memory_to_the_bit() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines, print_table, progress, shown_warnings
+from powersketch.cli.option_groups import DataOptions
 from powersketch.cli.options import data_option, model_option, output_option
 from powersketch.exceptions import InputError
 
@@ -27,8 +28,7 @@ def fit_command(
             help="Name or number (from 0) of the column to predict; may be repeated for numbers."
         ),
     ],
-    columns: given_as.Columns = None,
-    drop: given_as.Drop = None,
+    data: DataOptions = DataOptions(),
     weight: Annotated[
         str | None, data_option(help="Name or number of a column of weights of the rows.")
     ] = None,
@@ -36,8 +36,6 @@ def fit_command(
         str | None,
         data_option(help="Columns whose numbers are names of categories, separated by commas."),
     ] = None,
-    header: given_as.Header = None,
-    dtype: given_as.DType = None,
     task: Annotated[
         str,
         model_option(help="regression, classification, or auto: by the values of the target."),
@@ -59,6 +57,14 @@ def fit_command(
     held_out: Annotated[
         float, model_option(help="Share of rows that the report is measured on.")
     ] = 0.2,
+    dask: Annotated[
+        str | None,
+        model_option(
+            help="local, or the address of a Dask scheduler (tcp://host:8786): workers read a "
+            ".csv, .tsv or .parquet file block by block, and the report is that of a sample of up "
+            "to 65,536 rows."
+        ),
+    ] = None,
     model: Annotated[
         Path | None,
         output_option(
@@ -90,60 +96,74 @@ def fit_command(
     Example: powersketch fit diamonds.csv --target price
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.cli.data import load_data
-    from powersketch.comparison import task_of
-    from powersketch.files import check_outputs
-    from powersketch.reports import assess, automatic_model, fitted
+    from powersketch.cli.dask_data import opened_data
+    from powersketch.files import atomic_write, check_outputs
+    from powersketch.reports import automatic_model
     from powersketch.storage import save
 
     path = Path(file)
     model_file = model or Path(f"{path.stem}.model")
     page = report or Path(f"{path.stem}-report.html")
     check_outputs([path], [model_file, page])
-    data = load_data(
-        path,
-        targets=target,
-        columns=columns,
-        drop=drop,
-        weight=weight,
-        header=header,
-        dtype=dtype,
-    )
+    with opened_data(path, dask, data, target, weight) as (here, every):
+        used = _with_categories(here, categorical)
+        name = _task(used, task)
+        options = given_as.merged(
+            {
+                "kernel": kernel,
+                "features": features,
+                "n_components": n_components,
+                "alpha": given_as.number_or_name("alpha", alpha, ("loo", "gcv")),
+                "random_state": seed,
+                "n_jobs": jobs,
+            },
+            given_as.settings_for(_model_class(name), settings),
+        )
+        estimator = automatic_model(
+            name, table=used.is_table, preparation=used.preparation, **options
+        )
+        wanted = {"task": task, "held_out": held_out, "random_state": seed, "data_name": path.name}
+        found, final = _assessed(estimator, used, every, dask, wanted)
+    found = replace(found, code=_code(path, used, estimator, model_file, weight))
+    # Both or none: the model, which users wait for, takes its name when the page is written.
+    with atomic_write(model_file) as unfinished:
+        save(final, unfinished, compact=not keep_sums)
+        found.save_html(page)
+    rows = f"all {found.shape[0]} rows"
+    if dask is not None:
+        rows = f"all rows by Dask (this report is that of {found.shape[0]} of them)"
+    _show(found, model_file, page, rows, as_json=as_json)
+
+
+def _task(data: Data, task: str) -> str:
+    from powersketch.comparison import task_of
+
     assert data.y is not None
-    name = "regression" if data.y.ndim > 1 else task_of(data.y, task).name
-    options = given_as.merged(
-        {
-            "kernel": kernel,
-            "features": features,
-            "n_components": n_components,
-            "alpha": given_as.number_or_name("alpha", alpha, ("loo", "gcv")),
-            "random_state": seed,
-            "n_jobs": jobs,
-        },
-        given_as.settings_for(_model_class(name), settings),
-    )
-    preparation = _preparation(data, categorical)
-    estimator = automatic_model(name, table=data.is_table, preparation=preparation, **options)
+    return "regression" if data.y.ndim > 1 else str(task_of(data.y, task).name)
+
+
+def _assessed(
+    estimator: Any, data: Data, every: Data, dask: str | None, wanted: dict[str, Any]
+) -> tuple[ModelReport, Any]:
+    """Return the report of rows in memory, and the model fitted to all rows."""
+    from powersketch.cli.dask_data import reported
+    from powersketch.reports import assess, fitted
+
     with shown_warnings(), progress("reading") as bar:
         done = iter(range(_STEPS))
         found = assess(
             estimator,
             data.X,
             data.y,
-            task=task,
             weights=data.weights,
-            held_out=held_out,
-            random_state=seed,
             targets=data.targets,
-            data_name=path.name,
             callback=lambda text: bar(next(done), _STEPS, text),
+            **wanted,
         )
         bar(_STEPS - 1, _STEPS, "fitting all rows")
-        final = fitted(estimator, data.X, data.y, data.weights)
-    found = replace(found, code=_code(path, data, estimator, model_file, weight))
-    save(final, model_file, compact=not keep_sums)
-    found.save_html(page)
-    _show(found, model_file, page, as_json=as_json)
+        with reported(dask, bar):
+            final = fitted(estimator, every.X, every.y, every.weights)
+    return found, final
 
 
 def _model_class(task: str) -> Any:
@@ -152,14 +172,19 @@ def _model_class(task: str) -> Any:
     return SketchedKernelRidge if task == "regression" else SketchedKernelRidgeClassifier
 
 
-def _preparation(data: Data, categorical: str | None) -> dict[str, Any]:
+def _with_categories(data: Data, categorical: str | None) -> Data:
+    """Return the same rows; in some columns numbers are names of categories."""
     names = given_as.parts_of(categorical)
-    if names and not data.is_table:
+    if not names:
+        return data
+    if not data.is_table:
         raise InputError("--categorical needs a table, and this file holds rows of numbers.")
-    return {"categorical": names} if names else {}
+    return replace(
+        data, preparation=given_as.merged({"categorical": names}, data.preparation, "--prepare")
+    )
 
 
-def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) -> None:
+def _show(found: ModelReport, model_file: Path, page: Path, rows: str, *, as_json: bool) -> None:
     if as_json:
         print_json({**found.to_dict(), "model": str(model_file), "report": str(page)})
         return
@@ -169,7 +194,7 @@ def _show(found: ModelReport, model_file: Path, page: Path, *, as_json: bool) ->
         [
             found.summary,
             *found.choice,
-            f"The model, fitted to all {found.shape[0]} rows, is {model_file}.",
+            f"The model, fitted to {rows}, is {model_file}.",
             f"The page is {page}.",
         ]
     )

@@ -18,11 +18,12 @@ from powersketch.cli.compare_command import compare_command
 from powersketch.cli.demo_command import demo_command
 from powersketch.cli.fit_command import fit_command
 from powersketch.cli.info_command import info_command
+from powersketch.cli.option_groups import with_single_options
 from powersketch.cli.options import DEBUG, Debug
 from powersketch.cli.predict_command import predict_command
 from powersketch.cli.solve_command import solve_command
 from powersketch.cli.transform_command import transform_command
-from powersketch.exceptions import InputError, InputTypeError
+from powersketch.exceptions import ClusterError, InputError, InputTypeError
 
 _FAILED = 1
 _BAD_INPUT = 2
@@ -59,7 +60,7 @@ for _name, _command in (
     ("solve", solve_command),
     ("info", info_command),
 ):
-    app.command(name=_name)(_command)
+    app.command(name=_name)(with_single_options(_command))
 
 
 def _show_version(wanted: bool) -> None:
@@ -123,12 +124,12 @@ def _failed(error: Exception) -> int:
     code = _BAD_INPUT
     if isinstance(error, MemoryError):
         text, code = f"there is not enough memory: {text}", _FAILED
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | ClusterError):
         code = _FAILED
     if hasattr(error, "format_message"):
         # Wrong options: typer takes their errors from click, or brings its own.
         text = error.format_message()
-    elif not isinstance(error, InputError | InputTypeError | OSError | MemoryError):
+    elif not isinstance(error, InputError | InputTypeError | OSError | ClusterError | MemoryError):
         _write_error(f"internal error: {type(error).__name__}: {text}")
         _write_error(
             f"This is a fault of powersketch {__version__}, not of your data: please report it to "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import dask
@@ -21,11 +23,16 @@ from powersketch.exceptions import InputError, InputTypeError
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
-    """An array divided by rows only; `columns` are the names of a DataFrame's columns, or None."""
+    """An array divided by rows only; `columns` are the names of a DataFrame's columns, or None.
+
+    If it `shares` blocks with another array, as targets do that are computed from X, they are
+    computed once for both; otherwise Dask may join the steps that lead to a block.
+    """
 
     name: str
     array: da.Array
     columns: Any = None
+    shares: bool = False
 
     @classmethod
     def of(cls, name: str, X: Any) -> Self:
@@ -63,10 +70,11 @@ class RowBlocks:
         """The number of the first row of every block."""
         return [0, *itertools.accumulate(self.lengths)][:-1]
 
-    @property
+    @cached_property
     def tasks(self) -> list[Delayed]:
         """One task for every block, which gives its rows."""
-        blocks: list[Delayed] = self.array.to_delayed().ravel().tolist()
+        delayed = self.array.to_delayed(optimize_graph=not self.shares)
+        blocks: list[Delayed] = delayed.ravel().tolist()
         return blocks
 
     def counted(self) -> RowBlocks:
@@ -120,6 +128,19 @@ def aligned(name: str, values: Any, rows: RowBlocks) -> RowBlocks | None:
             f"{name}.compute_chunk_sizes() first."
         )
     return blocks
+
+
+def sharing(parts: Sequence[RowBlocks | None]) -> list[Any]:
+    """Return arrays that are computed together; each knows whether it shares blocks.
+
+    Dask would join the steps of each array by itself, and do those that they share once for each.
+    """
+    layers = [frozenset() if part is None else frozenset(part.array.dask.layers) for part in parts]
+    counts = Counter(itertools.chain(*layers))
+    return [
+        part and replace(part, shares=any(counts[layer] > 1 for layer in own))
+        for part, own in zip(parts, layers, strict=True)
+    ]
 
 
 def checked_block(block: Any, number: int, meta: Any, name: str = "X") -> Any:

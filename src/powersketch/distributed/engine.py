@@ -7,12 +7,15 @@ from typing import Any
 
 from powersketch.distributed.lazy import rowwise
 from powersketch.distributed.maps import fit_map
-from powersketch.distributed.ridge import fit_ridge
+from powersketch.distributed.ridge import fit_metric, fit_ridge
 from powersketch.distributed.systems import solve_blocks
+from powersketch.distributed.tables import fit_table, transformed_table
 from powersketch.engines import is_elsewhere
 from powersketch.exceptions import InputTypeError
 from powersketch.feature_maps import FeatureMap
+from powersketch.kernel_ridge import LearnedMetric
 from powersketch.nystroem import LeverageNystroem
+from powersketch.tables import TablePreparation
 
 _ROWWISE = ("transform", "predict", "predict_proba", "decision_function")
 
@@ -34,10 +37,14 @@ class DaskEngine:
                 f"X is a {type(X).__name__} where another argument is a Dask collection: give X "
                 "as a Dask array or DataFrame, too, or the other one by its compute()."
             )
+        if isinstance(estimator, TablePreparation):
+            return fit_table(estimator, X) if method == "fit" else transformed_table(estimator, X)
         if method in _ROWWISE:
             return rowwise(method, estimator, X, arguments)
         if isinstance(estimator, FeatureMap | LeverageNystroem):
             return fit_map(estimator, X)
+        if isinstance(estimator, LearnedMetric):
+            return fit_metric(estimator, X, **arguments)
         return fit_ridge(estimator, X, **arguments)
 
     def solve(self, **given: Any) -> Any:

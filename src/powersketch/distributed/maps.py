@@ -9,10 +9,9 @@ import numpy as np
 
 from powersketch.distributed.blocks import RowBlocks, checked_block, in_block
 from powersketch.distributed.running import compute, tree
-from powersketch.exceptions import FarRowWarning, held_back
 from powersketch.execution import blas_threads
 from powersketch.feature_maps import DO_NOT_COUNT, ChoiceRows, FeatureMap
-from powersketch.nystroem import LeverageNystroem
+from powersketch.kernels import asks_for_scale
 from powersketch.validation import checked_rows
 
 
@@ -20,29 +19,25 @@ def fit_map(estimator: Any, X: Any) -> Any:
     """Fit the map to a sample of the rows, or to none where nothing depends on them."""
     rows = RowBlocks.of("X", X)
     # Bad parameters are refused before a pass over the data.
-    estimator._check_parameters()
-    if isinstance(estimator, FeatureMap) and not estimator.looks_at_rows(rows.array.shape[1]):
+    estimator._check_before_fit()
+    if isinstance(estimator, FeatureMap) and not estimator._looks_at_rows(rows.array.shape[1]):
         return estimator.fit(rows.zeros(1))
-    rows = rows.counted()
-    chosen = choice_rows(rows, estimator.most_rows_in_view)
-    # Rows absurdly far from all others have other numbers in the sample than the user knows.
-    with held_back(FarRowWarning):
-        estimator.fit(rows.named(chosen.rows))
+    rows, scale = rows.counted(), asks_for_scale(estimator._exact_kernel())
+    chosen = choice_rows(rows, estimator._most_rows_in_view, measure=scale)
     chosen.warn_of_far_rows(DO_NOT_COUNT)
-    if isinstance(estimator, LeverageNystroem):
-        estimator.landmark_indices_ = chosen.numbers[estimator.landmark_indices_]
-    return estimator
+    return estimator._fit_chosen(rows.named(chosen.rows), chosen)
 
 
-def choice_rows(rows: RowBlocks, most: int) -> ChoiceRows:
+def choice_rows(rows: RowBlocks, most: int, *, measure: bool = False) -> ChoiceRows:
     """Return a sample of all rows: all of them if they are few.
 
-    Every entry of X is checked on the way, and rows absurdly far from all others are found.
+    Every entry of X is checked on the way, and rows absurdly far from all others are found. The
+    moments of all entries are measured where they are asked for.
     """
     take = dask.delayed(_taken, pure=True)
     numbered = enumerate(zip(rows.tasks, rows.starts, rows.lengths, strict=True))
     parts = [
-        take(block, number, first, rows.count, most, rows.array._meta)
+        take(block, number, first, rows.count, most, measure, rows.array._meta)
         for number, (block, first, length) in numbered
         if length
     ]
@@ -50,12 +45,14 @@ def choice_rows(rows: RowBlocks, most: int) -> ChoiceRows:
     return chosen
 
 
-def _taken(block: Any, number: int, first: int, total: int, most: int, meta: Any) -> ChoiceRows:
+def _taken(
+    block: Any, number: int, first: int, total: int, most: int, measure: bool, meta: Any
+) -> ChoiceRows:
     def call() -> ChoiceRows:
         with blas_threads(1):
             rows = checked_rows(checked_block(block, number, meta))
             numbers = first + np.arange(rows.shape[0])
-            return ChoiceRows.of(rows, numbers, total, most)
+            return ChoiceRows.of(rows, numbers, total, most, measure=measure)
 
     chosen: ChoiceRows = in_block(number, first, call)
     return chosen

@@ -16,7 +16,7 @@ import numpy as np
 from dask.delayed import Delayed
 from sklearn.base import is_classifier
 
-from powersketch.arrays import Float64
+from powersketch.arrays import Float64, Vector
 from powersketch.distributed.blocks import RowBlocks, aligned_in_memory, checked_block, in_block
 from powersketch.distributed.lazy import shared_task
 from powersketch.distributed.running import compute, tree
@@ -31,7 +31,12 @@ from powersketch.kernel_ridge import (
     RidgeStatistics,
     RowPreparation,
     TrainingRows,
-    joined_rows,
+)
+from powersketch.kernels import EntryMoments
+
+NO_WEIGHT = (
+    "sample_weight is zero for every row; at least one must be above 0: give weights that leave "
+    "some rows, or None."
 )
 
 
@@ -55,12 +60,18 @@ class Block(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """What the first pass finds in blocks: rows to choose from, labels, the range of targets."""
+    """What the first pass finds in blocks: rows to choose from, and the range of all targets."""
 
     rows: ChoiceRows
-    training: TrainingRows
+    targets: Float64
+    weights: Vector | None
     low: Any
     high: Any
+
+    @property
+    def training(self) -> TrainingRows:
+        """The rows with their targets and weights."""
+        return TrainingRows(self.rows.rows, self.targets, self.weights, self.rows.numbers)
 
     @classmethod
     def merged(cls, parts: Sequence[_Chosen | None]) -> _Chosen | None:
@@ -69,12 +80,13 @@ class _Chosen(NamedTuple):
         if not found:
             return None
         rows = ChoiceRows.merged([part.rows for part in found])
-        every = joined_rows([part.training for part in found])
         numbers = np.concatenate([part.rows.numbers for part in found])
         kept = np.searchsorted(numbers, rows.numbers)
+        weighted = found[0].weights is not None
         return cls(
             rows,
-            replace(every[kept], numbers=rows.numbers),
+            np.concatenate([part.targets for part in found])[kept],
+            np.concatenate([part.weights for part in found])[kept] if weighted else None,
             np.min([part.low for part in found], axis=0),
             np.max([part.high for part in found], axis=0),
         )
@@ -140,16 +152,18 @@ class DaskRows:
         tasks = self.each(_chosen_rows, self.model, self.known, self.total, MOST_CHOICE_ROWS)
         chosen: _Chosen | None = compute([tree(tasks, _Chosen.merged)], "the sample of rows")[0]
         if chosen is None:
-            raise InputError(
-                "sample_weight is zero for every row; at least one must be above 0: give weights "
-                "that leave some rows, or None."
-            )
+            raise InputError(NO_WEIGHT)
         return chosen
 
     @property
     def sample(self) -> TrainingRows:
         """Rows that choices are made from."""
         return self._chosen.training
+
+    @property
+    def moments(self) -> EntryMoments | None:
+        """Those of the entries of all rows, where a model asks for them."""
+        return self._chosen.rows.moments
 
     @property
     def few(self) -> Any:
@@ -230,9 +244,11 @@ def _chosen_rows(
     if not rows.count:
         return None
     assert rows.numbers is not None
-    chosen = ChoiceRows.of(rows.X, rows.numbers, total, most)
-    training = rows[np.searchsorted(rows.numbers, chosen.numbers)]
-    return _Chosen(chosen, training, rows.targets.min(axis=0), rows.targets.max(axis=0))
+    chosen: ChoiceRows = model._choice_rows(rows, total, most)
+    places = np.searchsorted(rows.numbers, chosen.numbers)
+    weights = None if rows.weights is None else rows.weights[places]
+    limits = rows.targets.min(axis=0), rows.targets.max(axis=0)
+    return _Chosen(chosen, rows.targets[places], weights, *limits)
 
 
 def _block_sums(

@@ -8,8 +8,10 @@ would wait for them for ever.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import dask
@@ -20,9 +22,24 @@ from powersketch import __version__
 from powersketch.exceptions import ClusterError
 
 # Seconds between looks at the cluster, and how long it may be without an answer or a worker.
-_BETWEEN_LOOKS = 2.0
+_BETWEEN_LOOKS, _BETWEEN_REPORTS = 2.0, 0.5
 _PATIENCE = 30.0
 _FAN_IN = 4
+_REPORT: ContextVar[Callable[[int, int | None, str], None] | None] = ContextVar(
+    "report", default=None
+)
+# Of tasks that are still to be done.
+_UNFINISHED = ("released", "waiting", "no-worker", "queued", "processing")
+
+
+@contextmanager
+def telling(report: Callable[[int, int | None, str], None]) -> Iterator[None]:
+    """Let passes tell, while the context is open, how many tasks of how many are done."""
+    before = _REPORT.set(report)
+    try:
+        yield
+    finally:
+        _REPORT.reset(before)
 
 
 def compute(tasks: Sequence[Delayed], what: str) -> list[Any]:
@@ -57,12 +74,17 @@ def active_client() -> Any:
 def _check_versions(client: Any) -> None:
     """Refuse workers that have another version of this package, or none."""
     try:
-        versions: dict[str, str] = client.run(_version, on_error="return")
-    except Exception as error:
+        versions: dict[str, Any] = client.run(_version, on_error="return")
+    except (OSError, RuntimeError) as error:
         raise ClusterError(
             f"the cluster of {client} does not answer ({error}): start it again, and fit again."
         ) from error
-    others = {at: version for at, version in versions.items() if version != __version__}
+    # One that is gone before it answers is no other version: its tasks run elsewhere.
+    others = {
+        at: version
+        for at, version in versions.items()
+        if version != __version__ and not isinstance(version, OSError)
+    }
     if others:
         at, version = next(iter(others.items()))
         has = f"version {version}" if isinstance(version, str) else f"an error ({version!r})"
@@ -79,12 +101,17 @@ def _version() -> str:
     return powersketch.__version__
 
 
+def _unfinished(dask_scheduler: Any) -> int:
+    return sum(task.state in _UNFINISHED for task in dask_scheduler.tasks.values())
+
+
 class _Watch:
     """Waits for futures, and gives up where nobody is left who could compute them."""
 
     def __init__(self, client: Any, what: str) -> None:
         self._client, self._what = client, what
         self._alive = time.monotonic()
+        self._report, self._most = _REPORT.get(), 0
 
     def results(self, futures: list[Any]) -> list[Any]:
         """Return the results; whatever happens, nothing goes on to be computed."""
@@ -93,7 +120,8 @@ class _Watch:
         try:
             while True:
                 try:
-                    wait(futures, timeout=_BETWEEN_LOOKS, return_when="ALL_COMPLETED")
+                    between = _BETWEEN_LOOKS if self._report is None else _BETWEEN_REPORTS
+                    wait(futures, timeout=between, return_when="ALL_COMPLETED")
                     break
                 except TimeoutError:
                     self._look(futures)
@@ -113,12 +141,21 @@ class _Watch:
                 self._client.scheduler.ncores, callback_timeout=_PATIENCE / 3
             )
             reason = "it has no workers left"
-        except Exception as error:
+        except (OSError, RuntimeError) as error:
             workers, reason = {}, f"its scheduler does not answer ({type(error).__name__})"
         if workers:
             self._alive = time.monotonic()
+            self._tell()
         elif time.monotonic() - self._alive > _PATIENCE:
             raise self._lost(f"{reason} for {_PATIENCE:.0f} s")
+
+    def _tell(self) -> None:
+        """Report how many tasks are done, of the most that were seen."""
+        if self._report is None:
+            return
+        left = self._client.run_on_scheduler(_unfinished)
+        self._most = max(self._most, left)
+        self._report(self._most - left, self._most, self._what)
 
     def _raise_failure(self, futures: list[Any]) -> None:
         """Raise the error of the first task that failed, as if it had been raised here."""
@@ -126,7 +163,7 @@ class _Watch:
 
         for future in futures:
             if future.status in ("cancelled", "lost"):
-                raise self._lost("its scheduler is gone")
+                raise self._lost("its scheduler is gone, or has cancelled the tasks")
             if future.status != "error":
                 continue
             error = future.exception()

@@ -23,7 +23,7 @@ from powersketch.exceptions import InputError
 from powersketch.execution import blas_threads
 from powersketch.feature_maps import MOST_CHOICE_ROWS, map_for
 from powersketch.kernel_systems import default_rank
-from powersketch.kernels import Kernel, as_kernel
+from powersketch.kernels import Kernel, as_kernel, asks_for_scale, at_scale
 from powersketch.linalg import (
     CholeskyFactor,
     SolverResult,
@@ -90,7 +90,9 @@ def _resolved(kernel: Kernel, rows: RowBlocks) -> Kernel:
     """Return the kernel with numbers for what depends on the data: on a sample of it."""
     if not isinstance(getattr(kernel, "gamma", None), str):
         return kernel
-    return kernel.resolve(choice_rows(rows, MOST_CHOICE_ROWS).rows)
+    chosen = choice_rows(rows, MOST_CHOICE_ROWS, measure=asks_for_scale(kernel))
+    resolved: Kernel = at_scale(kernel, chosen.moments).resolve(chosen.rows)
+    return resolved
 
 
 class BlockKernel(SymmetricOperator):

@@ -5,7 +5,12 @@ import numpy as np
 from powersketch.exceptions import InputTypeError
 from powersketch.feature_maps.arc_cosine import ArcCosineSketch
 from powersketch.feature_maps.base import FeatureMap
-from powersketch.feature_maps.choice_rows import MOST_CHOICE_ROWS, ChoiceRows, are_many
+from powersketch.feature_maps.choice_rows import (
+    MOST_CHOICE_ROWS,
+    ChoiceRows,
+    are_many,
+    spread_numbers,
+)
 from powersketch.feature_maps.dot_product import DotProductSketch
 from powersketch.feature_maps.gaussian import GaussianSketch
 from powersketch.feature_maps.neural_tangent import NeuralTangentSketch
@@ -42,6 +47,7 @@ __all__ = [
     "central_row",
     "map_for",
     "outlying",
+    "spread_numbers",
     "warn_of_far_rows",
     "without_rows",
 ]

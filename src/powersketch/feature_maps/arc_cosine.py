@@ -49,7 +49,7 @@ class NeuralFeatureMap(SeriesFeatureMap):
         why = "with method='random', which takes the activations of neurons"
         return dict.fromkeys(_UNUSED_BY_NEURONS, why)
 
-    def looks_at_rows(self, columns: int) -> bool:
+    def _looks_at_rows(self, columns: int) -> bool:
         """Tell whether the map is one of random neurons that nothing is measured for."""
         measured = isinstance(self.n_components, str) or self.compress_from is not None
         return self.method != "random" or measured

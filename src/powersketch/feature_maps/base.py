@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from powersketch.feature_maps.pilot import (
     check_range,
     without_rows,
 )
-from powersketch.kernels import Kernel
+from powersketch.kernels import EntryMoments, Kernel, asks_for_scale, at_scale
 from powersketch.parameters import (
     USUAL_SIZE,
     checked_integer,
@@ -40,6 +40,7 @@ from powersketch.parameters import (
 from powersketch.powers import POWER_METHODS, PowerOptions
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.sketches import BASE_SKETCHES, padded_length
+from powersketch.storable import Postponable
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array, without_duplicates
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ class FeatureMap(
         if "kernel_class" in cls.__dict__:
             cls.kernel_names = tuple(inspect.signature(cls.kernel_class).parameters)
 
+    # Of a loaded map, tables that are large are drawn by the first `transform`.
+    _row_map = Postponable[RowMap]()
+    seed_: int
+    kernel_: Kernel
+    n_components_: int
+
     n_components: int | str
     eps: float | None
     method: str
@@ -96,9 +103,9 @@ class FeatureMap(
         """Draw the sketch; look at up to 512 rows where a choice is made from the data.
 
         With ``n_components="auto"`` sketches of several sizes are measured on up to 1000 rows, and
-        the one to be kept on up to 2000 others. Of very many rows, all that comes from the data,
-        such as ``gamma="scale"``, comes from a sample of 16,384 and the longest row, the same
-        for an array in memory and for a Dask array, however that is divided.
+        the one to be kept on up to 2000 others. Of very many rows, all that comes from the data
+        comes from a sample of 16,384 and the longest row, the same for an array in memory and for
+        a Dask array, however that is divided; only ``gamma="scale"`` is that of all rows.
 
         An OutlierWarning names rows that are absurdly far from all others, such as fill values:
         they do not count in these choices. With "auto", it also says where a few rows decide the
@@ -117,16 +124,32 @@ class FeatureMap(
             The fitted map.
         """
         del y
-        kernel = self._exact_kernel()
-        self._check_parameters()
-        refuse_unused(self, self._unused_options())
+        return self._fit(X)
+
+    def _fit(self, X: Any, moments: EntryMoments | None = None) -> Self:
+        """Fit rows in memory; those that they were taken from may have other moments."""
+        kernel = at_scale(self._exact_kernel(), moments)
+        self._check_before_fit()
         rows = checked_rows(X, estimator=self)
-        rows, ordinary = self._rows_in_view(rows)
+        if are_many(rows.shape[0], self._most_rows_in_view):
+            scale = asks_for_scale(kernel)
+            chosen = ChoiceRows.of_all(rows, self._most_rows_in_view, measure=scale)
+            chosen.warn_of_far_rows(DO_NOT_COUNT)
+            return self._fit_chosen(X, replace(chosen, moments=moments or chosen.moments))
+        return self._fit_rows(X, kernel, rows, without_rows(rows, absurd_rows(rows)))
+
+    def _fit_chosen(self, given: Any, chosen: ChoiceRows) -> Self:
+        """Fit rows that stand for all; some rows as they were `given` tell names of columns."""
+        kernel = at_scale(self._exact_kernel(), chosen.moments)
+        return self._fit_rows(given, kernel, chosen.rows, chosen.ordinary)
+
+    def _fit_rows(self, given: Any, kernel: Any, rows: Rows, ordinary: Rows) -> Self:
+        """Fit rows that sizes are measured on, and those that choices are made from."""
         kernel, seed = self._resolved(kernel, ordinary), seed_from(self.random_state)
         size, certificate = self._chosen_size(kernel, rows, ordinary, seed)
         row_map, attributes = self._draw_compressed(kernel, ordinary, seed, size)
         # Nothing is stored before everything is known: a failed fit leaves the last one intact.
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, given, skip_check_array=True)
         self.seed_, self.kernel_, self._row_map = seed, kernel, row_map
         self.n_components_ = size
         for name, value in attributes.items():
@@ -211,24 +234,16 @@ class FeatureMap(
         return out
 
     @property
-    def most_rows_in_view(self) -> int:
+    def _most_rows_in_view(self) -> int:
         """How many rows are looked at where there are very many, beside the longest one."""
         if self.compress_from is None or isinstance(self.n_components, str):
             return MOST_MAP_ROWS
         return max(MOST_MAP_ROWS, ROWS_PER_DIRECTION * int(self.n_components))
 
-    def looks_at_rows(self, columns: int) -> bool:
+    def _looks_at_rows(self, columns: int) -> bool:
         """Tell whether anything about the map comes from the rows given to `fit`."""
         del columns
         return True
-
-    def _rows_in_view(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Return the rows that sizes are measured on, and those that choices are made from."""
-        if are_many(rows.shape[0], self.most_rows_in_view):
-            chosen = ChoiceRows.of_all(rows, self.most_rows_in_view)
-            chosen.warn_of_far_rows(DO_NOT_COUNT)
-            return chosen.rows, chosen.rows
-        return rows, without_rows(rows, absurd_rows(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -240,8 +255,13 @@ class FeatureMap(
     def _n_features_out(self) -> int:
         return self.n_components_
 
+    def _check_before_fit(self) -> None:
+        """Refuse bad parameters, and those without effect, before any data is touched."""
+        self._check_parameters()
+        refuse_unused(self, self._unused_options())
+
     def _check_parameters(self) -> None:
-        """Refuse bad parameters before any data is touched."""
+        """Refuse bad parameters."""
         smallest, why = self._smallest_size()
         size = checked_size(self.n_components, self.eps, smallest, why)
         one_of("base_sketch", self.base_sketch, ("auto", *BASE_SKETCHES))

@@ -7,7 +7,7 @@ in blocks elsewhere, however they are divided.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -16,7 +16,8 @@ from scipy import sparse
 
 from powersketch import routines
 from powersketch.arrays import Rows, Vector, is_sparse
-from powersketch.feature_maps.pilot import absurd_distances, warn_of_far_rows
+from powersketch.feature_maps.pilot import absurd_distances, warn_of_far_rows, without_rows
+from powersketch.kernels import EntryMoments
 from powersketch.random_streams import RandomStreams
 
 MOST_CHOICE_ROWS = 1 << 16
@@ -51,7 +52,8 @@ class ChoiceRows:
 
     `numbers` are those of the rows among all. `longest` is the place of the longest one; it is
     there only for its length, unless it was `drawn`. Rows absurdly far from the others of their
-    block are left out: their numbers and distances are in `far` and `ratios`.
+    block are left out: their numbers and distances are in `far` and `ratios`. Where they were
+    measured, `moments` are those of the entries of all other rows, drawn or not.
     """
 
     rows: Rows
@@ -60,9 +62,19 @@ class ChoiceRows:
     drawn: bool
     far: NDArray[np.intp]
     ratios: Vector
+    moments: EntryMoments | None = None
 
     @classmethod
-    def of(cls, X: Rows, numbers: NDArray[np.int64], total: int, most: int) -> Self:
+    def of(
+        cls,
+        X: Rows,
+        numbers: NDArray[np.int64],
+        total: int,
+        most: int,
+        *,
+        measure: bool = False,
+        weights: Vector | None = None,
+    ) -> Self:
         """Take those of some checked rows, which have these numbers among `total`."""
         far, ratios = absurd_distances(X)
         drawn = np.flatnonzero(np.isin(numbers, spread_numbers(total, most), assume_unique=True))
@@ -80,12 +92,13 @@ class ChoiceRows:
             is_drawn,
             numbers[far].astype(np.intp),
             ratios,
+            _moments(X, weights, far) if measure else None,
         )
 
     @classmethod
-    def of_all(cls, X: Rows, most: int) -> Self:
+    def of_all(cls, X: Rows, most: int, *, measure: bool = False) -> Self:
         """Take those of all rows, which are in memory."""
-        return cls.of(X, np.arange(X.shape[0]), X.shape[0], most)
+        return cls.of(X, np.arange(X.shape[0]), X.shape[0], most, measure=measure)
 
     @classmethod
     def merged(cls, parts: Sequence[Self]) -> Self:
@@ -96,6 +109,7 @@ class ChoiceRows:
         before = sum(part.numbers.size for part in kept[:winner])
         stack = sparse.vstack if is_sparse(parts[0].rows) else np.concatenate
         rows: Rows = stack([part.rows for part in kept])
+        moments = [part.moments for part in parts if part.moments is not None]
         return cls(
             rows.tocsr() if is_sparse(rows) else rows,
             np.concatenate([part.numbers for part in kept]),
@@ -103,17 +117,29 @@ class ChoiceRows:
             kept[winner].drawn,
             np.concatenate([part.far for part in kept]),
             np.concatenate([part.ratios for part in kept]),
+            EntryMoments.merged(moments) if moments else None,
         )
 
     def _without_extra(self) -> Self:
         if self.drawn:
             return self
         kept = np.delete(np.arange(self.numbers.size), self.longest)
-        return type(self)(
-            self.rows[kept], self.numbers[kept], self.longest, True, self.far, self.ratios
-        )
+        return replace(self, rows=self.rows[kept], numbers=self.numbers[kept], drawn=True)
+
+    @property
+    def ordinary(self) -> Rows:
+        """The rows without those absurdly far from all of them, which no single block can tell."""
+        return without_rows(self.rows, absurd_distances(self.rows)[0])
 
     def warn_of_far_rows(self, fate: str) -> None:
         """Name the rows that were left out, if any."""
         if self.far.size:
             warn_of_far_rows(self.far, self.ratios, fate)
+
+
+def _moments(X: Rows, weights: Vector | None, far: NDArray[np.intp]) -> EntryMoments:
+    if not far.size:
+        return EntryMoments.of(X, weights)
+    return EntryMoments.of(
+        without_rows(X, far), None if weights is None else np.delete(weights, far)
+    )

@@ -243,7 +243,7 @@ class DotProductSketch(SeriesFeatureMap):
         return DotProduct(self.series, 1.0 if self.gamma is None else self.gamma)
 
     def _resolved(self, kernel: DotProduct, X: Rows) -> DotProduct:
-        return DotProduct(self.series, self._factor(X))
+        return DotProduct(self.series, self._factor(X, kernel))
 
     def _draw(
         self, kernel: DotProduct, X: Rows, seed: int, size: int
@@ -263,10 +263,10 @@ class DotProductSketch(SeriesFeatureMap):
         row_map = self._series_map(streams, X, size, power_sum, kernel, options)
         return row_map, {"gamma_": kernel.gamma, **self._attributes(row_map, finite)}
 
-    def _factor(self, X: Rows) -> float:
+    def _factor(self, X: Rows, kernel: DotProduct) -> float:
         """Return gamma; where it is left open, one with which the rows have values."""
         if self.gamma is not None:
-            return resolved_gamma(self.gamma, X)
+            return resolved_gamma(kernel.gamma, X)
         radius = float(squared_norms(X).max(initial=0.0))
         if callable(self.series) or not math.isfinite(radius):
             return 1.0

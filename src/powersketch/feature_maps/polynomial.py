@@ -142,7 +142,7 @@ class PolynomialSketch(FeatureMap):
         unused = "base_sketch", "internal_components", *["expansion"] * (self.expansion == "mean")
         return dict.fromkeys(unused, why)
 
-    def looks_at_rows(self, columns: int) -> bool:
+    def _looks_at_rows(self, columns: int) -> bool:
         """Tell whether gamma, the size, an expansion or drawn monomials come from the rows."""
         if isinstance(self.gamma, str) or isinstance(self.n_components, str):
             return True

@@ -14,27 +14,36 @@ from powersketch.arrays import is_sparse
 from powersketch.ecosystem import DocumentationLinks
 from powersketch.exceptions import FarRowWarning, InputError, InputTypeError, held_back
 from powersketch.execution import thread_count
-from powersketch.kernel_ridge.choice import (
-    MOST_SUMMED_FEATURES,
-    Budget,
-    Choice,
-    bytes_of_block,
-    chosen_features,
-)
-from powersketch.kernel_ridge.columns import SCALINGS, checked_clip
-from powersketch.kernel_ridge.features import Features, fitted_map, has_sketch, map_of_kernel
-from powersketch.kernel_ridge.metric import FORMS
-from powersketch.kernel_ridge.path import checked_alphas
-from powersketch.kernel_ridge.pilot import without_copies
-from powersketch.kernel_ridge.search import Model, Wishes, found_model
-from powersketch.kernel_ridge.solvers import SOLVERS, Plan, Problem, planned
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.feature_maps import ChoiceRows, FeatureMap
+from powersketch.kernel_ridge.choosing.budgets import MOST_SUMMED_FEATURES, Budget, bytes_of_block
+from powersketch.kernel_ridge.choosing.maps import Choice, chosen_features
+from powersketch.kernel_ridge.choosing.metric import FORMS
+from powersketch.kernel_ridge.choosing.model import Model, Wishes, found_model
+from powersketch.kernel_ridge.choosing.pilot import without_copies
+from powersketch.kernel_ridge.choosing.solvers import SOLVERS, Plan, Problem, planned
+from powersketch.kernel_ridge.rows.columns import SCALINGS, checked_clip
+from powersketch.kernel_ridge.rows.training_rows import (
     BLOCK_BYTES,
     TrainingRows,
     warn_of_dominant_rows,
     without_absurd_rows,
 )
-from powersketch.kernels import Kernel, Linear, WithLinear, as_kernel
+from powersketch.kernel_ridge.solving.features import (
+    Features,
+    fitted_map,
+    has_sketch,
+    map_of_kernel,
+)
+from powersketch.kernel_ridge.solving.path import checked_alphas
+from powersketch.kernels import (
+    EntryMoments,
+    Kernel,
+    Linear,
+    WithLinear,
+    as_kernel,
+    asks_for_scale,
+    at_scale,
+)
 from powersketch.nystroem import LeverageNystroem
 from powersketch.parameters import (
     checked_alpha,
@@ -158,13 +167,20 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
 
     def _planned(self, rows: TrainingRows, size: int, landmarks: bool) -> Plan:
         """Return how a fit of so many features is done; refuse what does not fit the memory."""
-        solver, leaves_out = self.solver, isinstance(self.alpha, str) or self._iterates
-        if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES:
+        solver = self.solver
+        columns = int(rows.X.shape[1])  # which may be features beside those of the map
+        if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES + columns:
             # Features that were chosen are as many as sums and the budget take.
             return Plan("gram", stored=False)
+        if self.alpha == "gcv":
+            solver = "gram"
+        return planned(self._problem(rows, size, landmarks), solver, self.memory_budget)
+
+    def _problem(self, rows: TrainingRows, size: int, landmarks: bool) -> Problem:
+        """Return what the time and the memory of a fit depend on."""
         alphas = checked_alphas(self.alphas)
         searched = 0 if alphas is None else alphas.size
-        problem = Problem(
+        return Problem(
             rows.count,
             int(rows.X.shape[1]),
             size,
@@ -172,11 +188,14 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             searched if isinstance(self.alpha, str) else 1,
             landmarks,
             rows.X.dtype,
-            leaves_out,
+            isinstance(self.alpha, str) or self._iterates,
+            rows.bytes if self.solver == "auto" else 0.0,
         )
-        if self.alpha == "gcv":
-            solver = "gram"
-        return planned(problem, solver, self.memory_budget)
+
+    def _check_memory_of_sums(self, rows: TrainingRows, features: Features) -> None:
+        """Refuse sums, of rows that were fitted by iterations, that do not fit the memory."""
+        problem = self._problem(rows, features.size(rows.X), features.landmarks is not None)
+        planned(problem, "gram", self.memory_budget)
 
     def _check_penalty(self) -> None:
         kind = self._kind
@@ -281,9 +300,27 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             kind = InputTypeError if isinstance(error, TypeError) else InputError
             raise kind(f"kernel_params={self.kernel_params!r}: {error}") from error
 
-    def _model(self, rows: TrainingRows, seed: int) -> Model:
+    @property
+    def _measures_scale(self) -> bool:
+        """Whether gamma="scale" is that of the rows as they are, so that all of them count."""
+        if isinstance(self.features, FeatureMap | LeverageNystroem):
+            return asks_for_scale(self.features._exact_kernel())
+        as_given = self.scaling in (None, "auto") and self.clip in (None, "auto")
+        return self._kind != "given" and as_given and asks_for_scale(self._given_kernel())
+
+    def _choice_rows(self, rows: TrainingRows, total: int, most: int) -> ChoiceRows:
+        """Return which of some rows choices for `total` rows are made from."""
+        numbers = np.arange(rows.count) if rows.numbers is None else rows.numbers
+        # Maps of landmarks take no weights.
+        weights = None if isinstance(self.features, LeverageNystroem) else rows.weights
+        return ChoiceRows.of(
+            rows.X, numbers, total, most, measure=self._measures_scale, weights=weights
+        )
+
+    def _model(self, rows: TrainingRows, seed: int, moments: EntryMoments | None) -> Model:
         """Return the columns, kernel and linear part of the fit, chosen or as they were given."""
-        kernel, streams = self._given_kernel(), RandomStreams(seed, "kernel-ridge/search")
+        kernel = at_scale(self._given_kernel(), moments)
+        streams = RandomStreams(seed, "kernel-ridge/search")
         if kernel is None or getattr(kernel, "gamma", None) == "auto":
             rows = without_copies(rows)
         wishes = Wishes(self.metric, self.linear, self.scaling, self.clip, self.fit_intercept)
@@ -327,12 +364,17 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
         return {name: address.sub("", repr(value)) for name, value in values.items()}
 
     def _fit_features(
-        self, rows: TrainingRows, *, more_to_come: bool = False, total: int | None = None
+        self,
+        rows: TrainingRows,
+        *,
+        more_to_come: bool = False,
+        total: int | None = None,
+        moments: EntryMoments | None = None,
     ) -> tuple[TrainingRows, dict[str, Any]]:
         """Return the rows as the kernel sees them, and what was chosen and fitted, as attributes.
 
         Features of None stand for the exact kernel, which needs all rows. The rows may stand for
-        `total` of them.
+        `total` of them, whose moments are known where they are asked for.
         """
         seed = seed_from(self.random_state)
         attributes: dict[str, Any] = {
@@ -344,12 +386,12 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             "_limits": None,
         }
         if self._kind == "given":
-            rows, feature_map = self._fit_given_map(rows, seed)
+            rows, feature_map = self._fit_given_map(rows, seed, moments)
             attributes |= {"feature_map_": feature_map, "_features": Features(feature_map)}
             kernel = getattr(feature_map, "kernel_", None)
         else:
             rows, absurd = without_absurd_rows(rows, self._kernel_of_absurd_rows)
-            model = self._model(rows.without(absurd) if absurd.size else rows, seed)
+            model = self._model(rows.without(absurd) if absurd.size else rows, seed, moments)
             rows, kernel = model.prepared(rows), model.whole_kernel
             attributes["_columns"] = model.columns
             attributes |= {"_alpha_per_root": model.alpha_per_root, "_limits": model.limits}
@@ -359,7 +401,9 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
         warn_of_dominant_rows(kernel, rows)
         return rows, attributes
 
-    def _fit_given_map(self, rows: TrainingRows, seed: int) -> tuple[TrainingRows, Any]:
+    def _fit_given_map(
+        self, rows: TrainingRows, seed: int, moments: EntryMoments | None
+    ) -> tuple[TrainingRows, Any]:
         """Fit a copy of the map that was given, without absurd rows where its kernel grows."""
 
         def kernel_of(others: TrainingRows) -> Any:
@@ -368,7 +412,7 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
         rows, _ = without_absurd_rows(rows, kernel_of)
         # Rows that are far away were named before, in the numbers that the user knows.
         with held_back(FarRowWarning):
-            return rows, fitted_map(self._copied_map(seed), rows)
+            return rows, fitted_map(self._copied_map(seed), rows, moments)
 
     def _kernel_of_absurd_rows(self, others: TrainingRows) -> Kernel:
         """Return the kernel that tells whether absurd rows do harm; lines are always tried."""

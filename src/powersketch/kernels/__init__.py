@@ -6,9 +6,10 @@ from typing import Any
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.kernels.arc_cosine import ArcCosine
 from powersketch.kernels.dot_product import DotProduct
+from powersketch.kernels.entry_moments import EntryMoments
 from powersketch.kernels.gaussian import Gaussian, median_row
 from powersketch.kernels.kernel import Kernel
-from powersketch.kernels.kernel_parameters import resolved_gamma
+from powersketch.kernels.kernel_parameters import asks_for_scale, at_scale, resolved_gamma
 from powersketch.kernels.neural_tangent import NeuralTangent
 from powersketch.kernels.polynomial import Linear, Polynomial, WithLinear
 from powersketch.kernels.rows import MatrixLike
@@ -18,6 +19,7 @@ __all__ = [
     "KERNEL_NAMES",
     "ArcCosine",
     "DotProduct",
+    "EntryMoments",
     "Gaussian",
     "Kernel",
     "Linear",
@@ -25,6 +27,8 @@ __all__ = [
     "Polynomial",
     "WithLinear",
     "as_kernel",
+    "asks_for_scale",
+    "at_scale",
     "median_row",
     "resolved_gamma",
 ]

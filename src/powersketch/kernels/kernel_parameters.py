@@ -9,22 +9,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from powersketch.arrays import Float64, Rows, is_sparse, slices
+from powersketch.arrays import Rows, is_sparse
 from powersketch.exceptions import InputError
+from powersketch.kernels.entry_moments import EntryMoments
 from powersketch.kernels.rows import (
     MatrixLike,
     mean_length,
     squared_distances_of_pairs,
 )
 from powersketch.parameters import Gamma, check_parameter_names, checked_gamma
-from powersketch.routines import row_moments, squared_norms
 from powersketch.validation import checked_matrix
 
 _RULES = {
     "scale": ("1 / (n_features * variance of X)", "variance"),
     "median": ("1 / (median squared distance of the rows of X)", "median squared distance"),
 }
-_BLOCK_BYTES = 4 << 20
 # The median is over all pairs of this many rows, fewer if rows are long.
 _MOST_ROWS = 256
 _FEWEST_ROWS = 16
@@ -143,9 +142,44 @@ def resolved_gamma(gamma: Gamma, X: Rows) -> float:
     if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    if gamma == "scale":
+        return _inverse(gamma, EntryMoments.of(X).variance, X.shape[1])
     with np.errstate(over="ignore"):
-        spread = _median_squared_distance(X) if gamma == "median" else _entry_variance(X)
-    size = spread if gamma == "median" else X.shape[1] * spread
+        return _inverse(gamma, _median_squared_distance(X))
+
+
+def asks_for_scale(kernel: Any) -> bool:
+    """Tell whether gamma="scale" is to be resolved, for which all rows have to be seen."""
+    return bool(_gammas_at_scale(kernel))
+
+
+def at_scale(kernel: Any, moments: EntryMoments | None) -> Any:
+    """Return the kernel with a number for gamma="scale", by the moments of all rows.
+
+    Everything else is still to be resolved, by rows that may be some of them. With moments of
+    None, so is this.
+    """
+    names = _gammas_at_scale(kernel)
+    if moments is None or not names:
+        return kernel
+    number = _inverse("scale", moments.variance, moments.columns)
+    return copy.copy(kernel).set_params(**dict.fromkeys(names, number))
+
+
+def _gammas_at_scale(kernel: Any) -> list[str]:
+    if not isinstance(kernel, KernelParameters):
+        return []
+    gammas = {
+        name: value
+        for name, value in kernel.get_params().items()
+        if name.rpartition("__")[2] == "gamma"
+    }
+    return [name for name, value in gammas.items() if isinstance(value, str) and value == "scale"]
+
+
+def _inverse(gamma: str, spread: float, columns: int = 1) -> float:
+    """Return one over the spread of so many columns; one if there is none."""
+    size = columns * spread
     if size == 0.0:
         return 1.0
     inverse = 1.0 / size
@@ -156,34 +190,6 @@ def resolved_gamma(gamma: Gamma, X: Rows) -> float:
             "inverse float64 cannot hold: scale the columns of X, or give gamma as a number."
         )
     return inverse
-
-
-def _entry_variance(X: Rows) -> float:
-    """Return the variance of all entries of X in two passes.
-
-    It is infinite if it exceeds float64, and NaN if the squares of all deviations underflow.
-    """
-    ones, count = np.ones(X.shape[1]), X.shape[0] * X.shape[1]
-    step: int = _BLOCK_BYTES // (mean_length(X) * X.dtype.itemsize)
-    parts = list(slices(X.shape[0], max(step, 1)))
-    sums = np.concatenate([row_moments(_block(X, part), ones)[1] for part in parts])
-    if not math.isfinite(float(np.abs(sums).sum())):
-        return math.inf
-    mean = math.fsum(sums) / count
-    squares = np.concatenate([_squared_deviations(_block(X, part), mean) for part in parts])
-    if not math.isfinite(float(squares.sum())):
-        return math.inf
-    # Entries that a sparse matrix does not store are zeros: they deviate by the mean itself.
-    absent: int = count - X.nnz if is_sparse(X) else 0
-    variance: float = (math.fsum(squares) + absent * mean * mean) / count
-    return math.nan if variance == 0.0 and X.min() != X.max() else variance
-
-
-def _squared_deviations(block: Rows, mean: float) -> Float64:
-    deviations = block.astype(np.float64)
-    entries = deviations.data if is_sparse(block) else deviations
-    entries -= mean
-    return squared_norms(deviations)
 
 
 def _median_squared_distance(X: Rows) -> float:
@@ -203,7 +209,3 @@ def _median_squared_distance(X: Rows) -> float:
         return math.nan if abs(differences).max() > 0.0 else 0.0
     middle = (apart.size - 1) // 2
     return float(np.partition(apart, middle)[middle])
-
-
-def _block(X: Rows, part: slice) -> Rows:
-    return X[part] if is_sparse(X) else np.require(X[part], requirements=["C", "A"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
@@ -27,7 +27,7 @@ from powersketch.feature_maps import (
     outlying,
     without_rows,
 )
-from powersketch.kernels import Kernel, as_kernel
+from powersketch.kernels import EntryMoments, Kernel, as_kernel, asks_for_scale, at_scale
 from powersketch.nystroem.features import NystroemFeatures
 from powersketch.nystroem.scores import LANDMARKS, Indices, draw_landmarks, precise_diagonal
 from powersketch.parameters import (
@@ -164,6 +164,11 @@ class LeverageNystroem(
     True
     """
 
+    kernel_: Kernel
+    seed_: int
+    n_components_: int
+    _features: NystroemFeatures
+
     def __init__(
         self,
         kernel: Kernel | str = "gaussian",
@@ -206,17 +211,31 @@ class LeverageNystroem(
         self : LeverageNystroem
             The estimator, fitted.
         """
-        self._check_parameters()
-        threads, given, kernel = thread_count_of_blocks(self.n_jobs), X, as_kernel(self.kernel)
-        X = checked_rows(X, estimator=self)
-        seed = seed_from(self.random_state)
-        streams = RandomStreams(seed, "leverage_nystroem")
-        numbers = None
-        if are_many(X.shape[0], self.most_rows_in_view):
-            chosen = ChoiceRows.of_all(X, self.most_rows_in_view)
+        del y
+        return self._fit(X)
+
+    def _fit(self, X: Any, moments: EntryMoments | None = None) -> Self:
+        """Fit rows in memory; those that they were taken from may have other moments."""
+        self._check_before_fit()
+        rows, kernel = checked_rows(X, estimator=self), at_scale(self._exact_kernel(), moments)
+        if are_many(rows.shape[0], self._most_rows_in_view):
+            scale = asks_for_scale(kernel)
+            chosen = ChoiceRows.of_all(rows, self._most_rows_in_view, measure=scale)
             chosen.warn_of_far_rows(DO_NOT_COUNT)
-            X, numbers = chosen.rows, chosen.numbers
-        kernel = kernel.resolve(X if numbers is not None else without_rows(X, absurd_rows(X)))
+            return self._fit_chosen(X, replace(chosen, moments=moments or chosen.moments))
+        return self._fit_rows(X, kernel.resolve(without_rows(rows, absurd_rows(rows))), rows)
+
+    def _fit_chosen(self, given: Any, chosen: ChoiceRows) -> Self:
+        """Fit rows that stand for all; some rows as they were `given` tell names of columns."""
+        kernel = at_scale(self._exact_kernel(), chosen.moments).resolve(chosen.ordinary)
+        return self._fit_rows(given, kernel, chosen.rows, chosen.numbers)
+
+    def _fit_rows(
+        self, given: Any, kernel: Kernel, X: Rows, numbers: Indices | None = None
+    ) -> Self:
+        """Draw landmarks among these rows, which have these numbers among all."""
+        threads, seed = thread_count_of_blocks(self.n_jobs), seed_from(self.random_state)
+        streams = RandomStreams(seed, "leverage_nystroem")
         # Several threads of BLAS round differently, and scores near each other change places.
         with blas_threads(1):
             diagonal = None if self.landmarks == "uniform" else precise_diagonal(kernel, X)
@@ -291,7 +310,7 @@ class LeverageNystroem(
         return lambda X: values(self._checked_new_rows(X))
 
     @property
-    def most_rows_in_view(self) -> int:
+    def _most_rows_in_view(self) -> int:
         """How many rows landmarks are drawn among where there are very many."""
         if isinstance(self.n_components, str):
             return MOST_CHOICE_ROWS
@@ -383,7 +402,11 @@ class LeverageNystroem(
         features = NystroemFeatures.of(kernel, X[indices[order]], jitter, threads, self.verbose)
         return _Landmarks(indices[order], scores, features)
 
-    def _check_parameters(self) -> None:
+    def _exact_kernel(self) -> Kernel:
+        """Return the kernel that is asked for, its gamma still to be resolved."""
+        return as_kernel(self.kernel)
+
+    def _check_before_fit(self) -> None:
         """Refuse bad parameters before any data is touched."""
         checked_size(self.n_components, self.eps)
         one_of("landmarks", self.landmarks, LANDMARKS)

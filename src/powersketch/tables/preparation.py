@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powersketch.arrays import Real
 from powersketch.ecosystem import DocumentationLinks
+from powersketch.engines import elsewhere_too
 from powersketch.exceptions import InputError, InputTypeError, RangeWarning, warn_user
 from powersketch.parameters import checked_integer, one_of
 from powersketch.storable import storable
@@ -103,6 +104,10 @@ class TablePreparation(DocumentationLinks, TransformerMixin, BaseEstimator):
     ['size', 'missingindicator_size', 'colour_blue', 'colour_red']
     """
 
+    recipe_: list[str]
+    _columns: tuple[Column, ...]
+    _encoder: ColumnTransformer
+
     def __init__(
         self,
         *,
@@ -120,13 +125,15 @@ class TablePreparation(DocumentationLinks, TransformerMixin, BaseEstimator):
         self.many_categories = many_categories
         self.dtype = dtype
 
+    @elsewhere_too
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find out what every column holds, and how its cells become numbers.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n_samples, n_columns)
-            The table, of pandas or of what converts to it, or an array of numbers or objects.
+            The table, of pandas or of what converts to it, or an array of numbers or objects. Of
+            a Dask DataFrame, 65,536 rows spread over all of them are looked at.
         y : ignored
             Present for pipelines.
 
@@ -155,7 +162,8 @@ class TablePreparation(DocumentationLinks, TransformerMixin, BaseEstimator):
         self.recipe_ = _lines(columns)
         return self
 
-    def transform(self, X: Any) -> Real:
+    @elsewhere_too
+    def transform(self, X: Any) -> Any:
         """Return the table as rows of numbers.
 
         Parameters
@@ -167,12 +175,13 @@ class TablePreparation(DocumentationLinks, TransformerMixin, BaseEstimator):
         Returns
         -------
         rows : ndarray of shape (n_samples, n_numbers)
-            Finite numbers of one type.
+            Finite numbers of one type. Of a Dask DataFrame, a lazy Dask array.
         """
         check_is_fitted(self)
         cells = _converted(self._fitted_table(X), self._columns)
         self._warn_of_new_categories(cells)
-        return np.asarray(self._encoder.transform(cells)).astype(self._dtype, copy=False)
+        rows: Real = np.asarray(self._encoder.transform(cells)).astype(self._dtype, copy=False)
+        return rows
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the name of every number: that of its column, and what it says about it."""

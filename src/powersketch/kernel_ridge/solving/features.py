@@ -18,14 +18,14 @@ from scipy.linalg import block_diag
 from powersketch.arrays import Float64, Real, Rows, is_sparse
 from powersketch.execution import Progress
 from powersketch.feature_maps import SKETCHED_KERNELS, FeatureMap, map_for
-from powersketch.kernel_ridge.statistics import (
+from powersketch.kernel_ridge.rows.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
+from powersketch.kernel_ridge.solving.statistics import (
     Blocks,
     RidgeStatistics,
     statistics_of_blocks,
 )
-from powersketch.kernel_ridge.sums import mirror_upper_triangle
-from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
-from powersketch.kernels import Kernel
+from powersketch.kernel_ridge.solving.sums import mirror_upper_triangle
+from powersketch.kernels import EntryMoments, Kernel
 from powersketch.linalg import TriangularRows
 from powersketch.nystroem import LeverageNystroem
 from powersketch.random_streams import RandomStreams
@@ -52,10 +52,16 @@ def map_of_kernel(name: str, kernel: Kernel, size: int, *, seed: int, n_jobs: in
     )
 
 
-def fitted_map(feature_map: Any, rows: TrainingRows) -> Any:
-    """Fit a map; rows are repeated by weight, but not for landmarks: it would waste features."""
+def fitted_map(feature_map: Any, rows: TrainingRows, moments: EntryMoments | None = None) -> Any:
+    """Fit a map; rows are repeated by weight, but not for landmarks: it would waste features.
+
+    The moments are those of all rows that these stand for, if there are more.
+    """
     repeats = not isinstance(feature_map, LeverageNystroem)
-    return feature_map.fit(rows.repeated_by_weight() if repeats else rows.X, None)
+    X = rows.repeated_by_weight() if repeats else rows.X
+    if moments is not None and isinstance(feature_map, FeatureMap | LeverageNystroem):
+        return feature_map._fit(X, moments)
+    return feature_map.fit(X, None)
 
 
 @storable

@@ -9,13 +9,23 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from powersketch.arrays import Float64, Rows, Vector
 from powersketch.docstrings import documented
 from powersketch.ecosystem import DocumentationLinks, in_library_of
+from powersketch.engines import elsewhere_too
 from powersketch.exceptions import warn_user
-from powersketch.kernel_ridge.columns import (
+from powersketch.feature_maps import MOST_CHOICE_ROWS, ChoiceRows, are_many
+from powersketch.kernel_ridge.choosing.pilot import (
+    GAMMAS,
+    Pilot,
+    Trial,
+    least_error,
+    standard_error,
+    without_copies,
+)
+from powersketch.kernel_ridge.rows.columns import (
     SCALINGS,
     Columns,
     checked_clip,
@@ -25,20 +35,14 @@ from powersketch.kernel_ridge.columns import (
     prepared_columns,
     summary_of,
 )
-from powersketch.kernel_ridge.pilot import (
-    GAMMAS,
-    Pilot,
-    Trial,
-    least_error,
-    standard_error,
-    without_copies,
-)
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.rows.training_rows import (
+    LEFT_OUT,
     TrainingRows,
     checked_targets,
     checked_weights,
     without_absurd_rows,
 )
+from powersketch.kernel_ridge.solving.many_rows import sample_of
 from powersketch.kernels import Gaussian, Kernel, Linear
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams, seed_from
@@ -135,9 +139,10 @@ class LearnedMetric(
         self.clip = clip
         self.random_state = random_state
 
+    @elsewhere_too
     @documented
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the metric.
+        """Learn the metric: of very many rows, from a sample of 65,536 and the longest row.
 
         Parameters
         ----------
@@ -157,6 +162,12 @@ class LearnedMetric(
         checked_clip(self.clip)
         seed = seed_from(self.random_state)
         rows = self._training_rows(X, y, sample_weight)
+        total = int(_num_samples(X))
+        if are_many(total, MOST_CHOICE_ROWS):
+            numbers = np.arange(total) if rows.numbers is None else rows.numbers
+            chosen = ChoiceRows.of(rows.X, numbers, total, MOST_CHOICE_ROWS)
+            chosen.warn_of_far_rows(LEFT_OUT)
+            rows = sample_of(rows, chosen)
         rows, _ = without_absurd_rows(rows, lambda _: Linear())
         rows = without_copies(rows)
         columns = self._learned_columns(rows, RandomStreams(seed, "learned-metric"))
@@ -164,6 +175,7 @@ class LearnedMetric(
         self.seed_, self._columns = seed, columns
         return self
 
+    @elsewhere_too
     @documented
     def transform(self, X: Any) -> Rows:
         """Return the rows in the metric.

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from powersketch.arrays import Float64, Vector
 from powersketch.feature_maps import (
-    MOST_CHOICE_ROWS,
     ChoiceRows,
     TypicalRows,
     warn_of_far_rows,
 )
-from powersketch.kernel_ridge.columns import Columns
-from powersketch.kernel_ridge.features import Features, FeatureSums
-from powersketch.kernel_ridge.statistics import RidgeStatistics
-from powersketch.kernel_ridge.training_rows import LEFT_OUT, TrainingRows, grows_with_rows
+from powersketch.kernel_ridge.rows.columns import Columns
+from powersketch.kernel_ridge.rows.training_rows import LEFT_OUT, TrainingRows, grows_with_rows
+from powersketch.kernel_ridge.solving.features import Features, FeatureSums
+from powersketch.kernel_ridge.solving.statistics import RidgeStatistics
+from powersketch.kernels import EntryMoments
 
 
 class ManyRows(Protocol):
@@ -27,6 +27,7 @@ class ManyRows(Protocol):
     sample: TrainingRows
     total: int
     target_range: Float64
+    moments: EntryMoments | None
 
     def sums(
         self, preparation: RowPreparation, sums: FeatureSums, block_bytes: int
@@ -48,12 +49,11 @@ class ManyRows(Protocol):
         """
 
 
-def sample_of(rows: TrainingRows, total: int) -> tuple[TrainingRows, ChoiceRows]:
-    """Return the rows that choices are made from, of rows that were given among `total`."""
-    numbers = np.arange(rows.count) if rows.numbers is None else rows.numbers
-    chosen = ChoiceRows.of(rows.X, numbers, total, MOST_CHOICE_ROWS)
-    places = np.searchsorted(numbers, chosen.numbers)
-    return replace(rows[places], numbers=chosen.numbers), chosen
+def sample_of(rows: TrainingRows, chosen: ChoiceRows) -> TrainingRows:
+    """Return those of the rows that choices are made from."""
+    numbers = chosen.numbers
+    places = numbers if rows.numbers is None else np.searchsorted(rows.numbers, numbers)
+    return replace(rows[places], numbers=numbers)
 
 
 class FarRows(NamedTuple):
