@@ -115,11 +115,12 @@ build/sanitized/nanobind.o: $(VENV)/.build-tools
 $(SANITIZED): $(SANITIZED_PARTS)
 	$(CXX) -shared -fsanitize=address,undefined -pthread $^ -o $@
 
-# About six minutes on two processors; each failure prints the command that repeats it.
+# About eight minutes on two processors; each failure prints the command that repeats it.
 hostile: $(VENV)/.installed
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile --count 20000 --jobs 2
 	$(BIN)/python -m tests.hostile.fuzz_readers --count 150000
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile.fuzz_models --count 100000
+	$(BIN)/python -m tests.hostile.killed_streams --kills 10
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(PART)

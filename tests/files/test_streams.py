@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +20,9 @@ from sklearn.datasets import dump_svmlight_file
 
 from powersketch import PolynomialSketch, save
 from powersketch.exceptions import InputError
-from powersketch.files import open_rows, open_sink, read_rows, read_table, table_blocks
+from powersketch.files import open_rows, open_sink, read_rows, read_table, table_blocks, unbuffered
 from powersketch.files import transform_file as transform
-from powersketch.files.unbuffered import UnbufferedFile
+from powersketch.files.unbuffered import PAGE, UnbufferedFile, aligned_empty
 from tests.hostile import killed_streams
 
 SUFFIXES = [".npy", ".npz", ".csv", ".svm", ".parquet", ".feather", ".h5", ".zarr"]
@@ -120,6 +121,29 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="another process is writing"):
             open_sink(tmp_path / "a.npy", (5, 4), np.float64)
         sink.discard()
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_any_part_of_a_file(direct: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the cache of files, or through it where a system knows no other way."""
+    if not direct:
+        monkeypatch.setattr(unbuffered, "_DIRECT", None)
+    content = np.random.default_rng(0).integers(0, 256, 5 * PAGE + 1234, dtype=np.uint8)
+    path = tmp_path / "a.bin"
+    file = UnbufferedFile(path, os.O_RDWR | os.O_CREAT)
+    aligned = aligned_empty(content.shape, np.uint8)
+    aligned[:] = content
+    file.write(aligned[: 2 * PAGE], 0)
+    file.write(aligned[3 * PAGE :], 3 * PAGE)
+    file.write(content[2 * PAGE : 3 * PAGE], 2 * PAGE)
+    assert path.read_bytes() == content.tobytes()
+    for start, size in [(0, 1), (128, 4 * PAGE), (PAGE - 1, 2), (0, content.size), (PAGE, 0)]:
+        found, before = file.read(start, size)
+        np.testing.assert_array_equal(found[before : before + size], content[start : start + size])
+    os.truncate(path, 3 * PAGE + 7)
+    with pytest.raises(ValueError, match="it became shorter"):
+        file.read(128, content.size - 128)
+    file.close()
 
 
 @contextmanager

@@ -49,9 +49,6 @@ from powersketch.random_streams import RandomStreams
 from powersketch.storage import describe
 from tests.storage import golden_models
 
-# Small data sets make the models warn, which is not what is tested here.
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:powersketch|tests")
-
 MAPS = [
     PolynomialSketch(3),
     PolynomialSketch(2, n_components=64),
@@ -289,6 +286,9 @@ def test_tables_that_are_not_those_saved_are_refused(tmp_path: Path) -> None:
                 load(path).transform(X)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:the best score is that of alpha:powersketch.kernel_ridge.RegularisationWarning"
+)
 def test_a_file_says_what_it_holds(tmp_path: Path) -> None:
     model = make_pipeline(
         TablePreparation(), SketchedKernelRidge("rbf", features="sketch", random_state=5)

@@ -79,7 +79,7 @@ def _options(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    pass
+    pass  # both are dealt with before: the version by its callback, --debug by `main`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,6 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _INTERRUPTED
+    # Nothing comes after this: what is not foreseen is told as a fault of ours.
     except Exception as error:
         if DEBUG in given:
             traceback.print_exception(error)

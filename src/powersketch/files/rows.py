@@ -114,6 +114,8 @@ def errors_that_name(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
+    # Libraries raise errors of any kind at damaged files, and those of NumPy and zipfile are not
+    # even listed.
     except Exception as error:
         if path.suffix.lower() in _TEXTS:
             raise

@@ -61,7 +61,7 @@ class Sink:
             self._file.lock(f"another process is writing {path.name}")
             self.rows = self._rows_done() if resume else 0
             os.truncate(self._unfinished, _HEADER_BYTES + self.rows * self._row_bytes)
-        except BaseException:
+        except BaseException:  # an interruption, too
             self._file.close()
             raise
         # Blocks that are written before those above them: where they begin and end.

@@ -155,7 +155,8 @@ class _Stream:
                 self._sink.write(features, start)
                 self._report(start, len(features), messages)
             except BaseException as error:
-                # Blocks before this one are still in work; those after it are not begun.
+                # Whatever it is, the thread that waits raises it again. Blocks before this one are
+                # still in work; those after it are not begun.
                 self._errors[start] = error
                 stop.set()
 

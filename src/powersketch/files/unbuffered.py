@@ -66,12 +66,12 @@ class UnbufferedFile:
         buffer = aligned_empty((-(-(before + size) // PAGE) * PAGE,), np.uint8)
         done = self._copied_from_cache(buffer, start - before)
         while done < before + size:
-            # A piece that ends within a page is read again from the page's beginning.
-            done -= done % PAGE
-            count = self._read(buffer[done:], start - before + done)
-            if not count:
+            # What ends within a page is read again from the page's beginning.
+            page = done - done % PAGE
+            reached = page + self._read(buffer[page:], start - before + page)
+            if reached <= done:
                 raise ValueError("it became shorter while it was read.")
-            done += count
+            done = reached
         return buffer, before
 
     def _copied_from_cache(self, buffer: Bytes, start: int) -> int:

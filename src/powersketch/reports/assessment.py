@@ -311,7 +311,7 @@ def _by_shuffling(model: Any, test: _Part, names: Sequence[str]) -> Importance:
         return Importance("no metric was learned", ())
     sample = test.first(_MOST_PERMUTED)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # Shuffled columns make strange rows, as they should.
         found = permutation_importance(
             model, sample.X, sample.y, n_repeats=_PERMUTATIONS, random_state=0
         )
