@@ -3,7 +3,7 @@
 from powersketch.kernel_ridge.choice import Choice
 from powersketch.kernel_ridge.classifier import SketchedKernelRidgeClassifier
 from powersketch.kernel_ridge.features import Features, FeatureSums
-from powersketch.kernel_ridge.many_rows import FarRows, ManyRows, RowPreparation
+from powersketch.kernel_ridge.many_rows import FarRows, FeatureFit, ManyRows, RowPreparation
 from powersketch.kernel_ridge.metric import LearnedMetric
 from powersketch.kernel_ridge.path import RegularisationWarning
 from powersketch.kernel_ridge.regressor import SketchedKernelRidge
@@ -27,6 +27,7 @@ __all__ = [
     "CoarseSketchWarning",
     "DenseFeatures",
     "FarRows",
+    "FeatureFit",
     "FeatureSums",
     "Features",
     "KnownTargets",

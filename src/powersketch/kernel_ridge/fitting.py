@@ -26,7 +26,7 @@ from powersketch.kernel_ridge.features import (
     feature_blocks,
 )
 from powersketch.kernel_ridge.iterative import MOST_DENSE_COLUMNS, IterativeRidge
-from powersketch.kernel_ridge.many_rows import ManyRows, RowPreparation, sample_of
+from powersketch.kernel_ridge.many_rows import FeatureFit, ManyRows, RowPreparation, sample_of
 from powersketch.kernel_ridge.path import (
     LEAST_PER_ROUNDING,
     LEFT_OUT_ROWS,
@@ -130,8 +130,8 @@ class RidgeFits(RidgeSettings):
             attributes["_limits"] = widened(fitted["_limits"], everything.target_range)
         features = fitted["_features"]
         if self.solver == "cg" or features.size(sample.X) > MOST_SUMMED_FEATURES:
-            options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "seed": fitted["seed_"]}
-            products = everything.products(preparation, features, sample, **options)
+            chosen = FeatureFit(preparation, features, sample, self.fit_intercept, fitted["seed_"])
+            products = everything.products(chosen)
             attributes |= self._iterated(products, attributes, everything.total)
             self._finish(sample, given, attributes)
             return
