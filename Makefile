@@ -118,7 +118,7 @@ $(SANITIZED): $(SANITIZED_PARTS)
 # About six minutes on two processors; each failure prints the command that repeats it.
 hostile: $(VENV)/.installed
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile --count 20000 --jobs 2
-	$(BIN)/python -m tests.hostile.fuzz_readers --count 105000
+	$(BIN)/python -m tests.hostile.fuzz_readers --count 150000
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.hostile.fuzz_models --count 100000
 
 bench: $(VENV)/.bench

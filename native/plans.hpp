@@ -90,6 +90,16 @@ template <class T> struct ProductPlan {
     const T *matrix;
 };
 
+// Zᵀ W (Z V − offsets), and below it the sums over rows of what Zᵀ is multiplied by, for rows Z.
+template <class T> struct NormalPlan {
+    std::size_t columns, size; // of Z, of V
+    std::size_t sides;         // V has as many columns for each of so many weights of a row
+    const T *matrix;           // V
+    const double *offsets;     // one for every column of V
+    const double *weights;     // rows x sides
+    double *out;               // (columns + 1) x size
+};
+
 // Squared norms of rows and, unless `dots` is null, their inner products with a direction.
 struct MomentsPlan {
     std::size_t columns;

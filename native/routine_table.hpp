@@ -32,6 +32,8 @@ template <class T> struct Routines {
     void (*moments)(const MomentsPlan &, Rows<const T>, Share);
     std::size_t (*product_workspace)(const ProductPlan<T> &);
     void (*product)(const ProductPlan<T> &, Rows<const T>, Rows<T>, Share);
+    std::size_t (*normal_workspace)(const NormalPlan<T> &);
+    void (*normal)(const NormalPlan<T> &, Rows<const T>, Share);
     void (*gaussian)(const GaussianPlan &, Rows<const double> products, Rows<T>, Share);
     std::size_t (*chain_workspace)(const ChainPlan<T> &);
     bool (*chain)(const ChainPlan<T> &, const ChainRows<T> &, Share);

@@ -20,6 +20,7 @@ namespace {
 #include "fourier.hpp"
 #include "tensor_sketch.hpp"
 #include "products.hpp"
+#include "normal_products.hpp"
 #include "exponential.hpp"
 // clang-format on
 
@@ -68,6 +69,8 @@ template <class T> constexpr Routines<T> routines() {
     table.moments = moments_rows<T>;
     table.product_workspace = product_workspace<T>;
     table.product = product_rows<T>;
+    table.normal_workspace = normal_workspace<T>;
+    table.normal = normal_rows<T>;
     table.gaussian = gaussian_rows<T>;
     table.chain_workspace = chain_workspace<T>;
     table.chain = chain_rows<T>;

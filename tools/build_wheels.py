@@ -8,6 +8,7 @@ the module uses.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -15,8 +16,6 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-
-import ziglang
 
 from tools.commands import (
     BUILD,
@@ -31,7 +30,6 @@ from tools.commands import (
 )
 
 LARGEST_WHEEL = 2_000_000
-ZIG = Path(ziglang.__file__).parent / "zig"
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def main() -> None:
     chosen = parser.parse_args().platform or names
     _remove_old(DIST)
     build_sdist()
-    tools = _zig_tools(BUILD / "zig")
+    tools = _zig_tools(BUILD / "zig", _zig())
     for target in TARGETS:
         if target.wheel_platform in chosen:
             for version in (OLDEST_PYTHON, STABLE_PYTHON):
@@ -119,7 +117,7 @@ def build_wheel(target: Target, version: str, tools: dict[str, Path]) -> Path:
     defines = {
         "CMAKE_SYSTEM_NAME": target.system,
         "CMAKE_SYSTEM_PROCESSOR": target.processor,
-        "CMAKE_CXX_COMPILER": f"{ZIG};c++;-target;{target.zig}",
+        "CMAKE_CXX_COMPILER": f"{tools['zig']};c++;-target;{target.zig}",
         "CMAKE_AR": tools["ar"],
         "CMAKE_RANLIB": tools["ranlib"],
         "CMAKE_INSTALL_NAME_TOOL": tools["nothing"],
@@ -170,14 +168,22 @@ def _moved(wheel: Path) -> Path:
     return Path(shutil.move(wheel, DIST / wheel.name))
 
 
-def _zig_tools(folder: Path) -> dict[str, Path]:
+def _zig() -> Path:
+    """Return the compiler, which only builds need to be installed."""
+    found = importlib.util.find_spec("ziglang")
+    if found is None or found.origin is None:
+        raise CommandError("there is no compiler for other systems: pip install '.[wheels]'")
+    return Path(found.origin).parent / "zig"
+
+
+def _zig_tools(folder: Path, zig: Path) -> dict[str, Path]:
     """Write programs of one word, as CMake wants them; install_name_tool has nothing to do."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = {name: f'exec "{ZIG}" {name} "$@"' for name in ("ar", "ranlib")} | {"nothing": "exit 0"}
+    lines = {name: f'exec "{zig}" {name} "$@"' for name in ("ar", "ranlib")} | {"nothing": "exit 0"}
     for name, line in lines.items():
         (folder / name).write_text(f"#!/bin/sh\n{line}\n")
         (folder / name).chmod(stat.S_IRWXU)
-    return {name: folder / name for name in lines}
+    return {"zig": zig, **{name: folder / name for name in lines}}
 
 
 def _remove_old(folder: Path) -> None:

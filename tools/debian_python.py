@@ -28,6 +28,7 @@ _LIBRARIES = (
     "libssl3",
     "libstdc++6",
     "libuuid1",
+    "libzstd1",
     "zlib1g",
 )
 # Names that changed when time became 64 bits wide, in releases after bookworm.
@@ -62,6 +63,8 @@ class DebianPython:
         python = f"python{self.version}"
         names += [f"{python}-minimal", f"lib{python}-minimal", f"lib{python}-stdlib"]
         _unpack(self.release, self.architecture, names, self.root)
+        if not (self.root / "lib").exists():  # newer releases leave /lib to another package
+            (self.root / "lib").symlink_to("usr/lib")
         (self.root / "complete").touch()
 
     def install(self, *requirements: str | Path) -> None:
@@ -86,7 +89,12 @@ class DebianPython:
         return self.release == "bookworm"
 
     def _launcher(self) -> list[str | Path]:
-        return [_emulator(self.machine), "-L", self.root]
+        if self.machine != os.uname().machine:
+            return [_emulator(self.machine), "-L", self.root]
+        # Loader and C library are its own, too: they may be newer than those of this machine.
+        libraries = self.root / "usr" / "lib" / f"{self.machine}-linux-gnu"
+        (loader,) = libraries.glob("ld-linux-*.so.*")
+        return [loader, "--library-path", libraries]
 
 
 def _emulator(machine: str) -> Path:

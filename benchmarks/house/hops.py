@@ -88,7 +88,7 @@ def _calls() -> dict[str, tuple[Callable[[], Any], int | None]]:
 
 def _compare(file: Path) -> None:
     page = file.with_suffix(".html")
-    options = ["--methods", "power", "--components", "64", "--seeds", "1", "--html", str(page)]
+    options = ["--methods", "power", "--components", "64", "--seeds", "1", "--report", str(page)]
     with contextlib.redirect_stdout(io.StringIO()):
         main(["compare", str(file), *options])
 

@@ -82,11 +82,12 @@ def measure(way: str, rows: int, columns: int, features: int, folder: str = "") 
 
 def _measure_stream(rows: int, columns: int, features: int, folder: Path) -> None:
     path, step = folder / "rows.npy", 100_000
-    stored = np.lib.format.open_memmap(path, "w+", np.float32, (rows, columns + 1))
-    for start in range(0, rows, step):
-        X, y = made(start, step, columns)
-        stored[start : start + step, :columns], stored[start : start + step, columns] = X, y
-    del stored
+    # Written, not mapped: pages of a map would count as memory of this process.
+    with path.open("wb") as file:
+        shape = {"descr": "<f4", "fortran_order": False, "shape": (rows, columns + 1)}
+        np.lib.format.write_array_header_1_0(file, shape)
+        for start in range(0, rows, step):
+            np.column_stack(made(start, step, columns)).tofile(file)
     alpha, sketch = RELATIVE_ALPHA * rows, sketch_of(columns, features)
     model = SketchedKernelRidge(features=sketch, alpha=alpha, solver="gram")
     start_of_fit = time.perf_counter()

@@ -19,6 +19,7 @@ _PAGES = {
     "CONTRIBUTING.md": "/project/contributing.md",
     "README.md": "/index.md",
     "REFERENCES.md": "/theory/references.md",
+    "SECURITY.md": "/project/security.md",
 }
 _ROW = re.compile(r"^\| (\S+) \| (.+?) \| (.+) \|$", re.MULTILINE)
 
@@ -31,7 +32,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir)
-    for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         text = with_links_of_the_site((ROOT / name).read_text("utf-8"))
         write_if_changed(folder / _PAGES[name].lstrip("/"), text)
     write_if_changed(folder / "theory" / "references.md", references_page())

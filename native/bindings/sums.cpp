@@ -1,4 +1,5 @@
-// Sums over the coordinates of rows: CountSketch and OSNAP, norms, products, Gaussian kernels.
+// Sums over the coordinates of rows: CountSketch and OSNAP, norms, products, Gaussian kernels; and
+// over rows: products with their transpose.
 #include "plans.hpp"
 
 namespace powersketch {
@@ -109,6 +110,32 @@ void product_sparse(Vector<T> values, Vector<I> columns, Vector<std::int64_t> in
              [&](Share share) { routines.product(plan, input, rows_of<T>(out), share); });
 }
 
+// One thread: callers share blocks of rows among theirs, and add the sums in their order.
+template <class T>
+void normal_product(Matrix<T> Z, Matrix<T> V, Vector<double> offsets, Matrix<double> weights,
+                    Output<double> out) {
+    NormalPlan<T> plan{};
+    plan.columns = Z.shape(1);
+    plan.size = V.shape(1);
+    plan.sides = weights.shape(1);
+    require(V.shape(0) == plan.columns && offsets.shape(0) == plan.size &&
+                weights.shape(0) == Z.shape(0) && plan.sides > 0 && plan.size % plan.sides == 0 &&
+                out.shape(0) == plan.columns + 1 && out.shape(1) == plan.size,
+            "normal_product: wrong shapes");
+    require_apart(Z, out);
+    require_apart(V, out);
+    require_apart(weights, out);
+    require_apart(offsets, out);
+    plan.matrix = V.data();
+    plan.offsets = offsets.data();
+    plan.weights = weights.data();
+    plan.out = out.data();
+    nb::gil_scoped_release released;
+    const auto &routines = routines_for<T>();
+    routines.normal(plan, rows_of<T>(Z),
+                    {0, Z.shape(0), thread_workspace(routines.normal_workspace(plan) + 64)});
+}
+
 template <class T>
 void gaussian_values(Matrix<double> products, Vector<double> left, Vector<double> right,
                      double gamma, Output<T> out, std::size_t threads) {
@@ -135,6 +162,8 @@ template <class T> void bind_dense(nb::module_ &m) {
           "squares"_a.noconvert(), "dots"_a.noconvert(), "threads"_a);
     m.def("product", product<T>, "X"_a.noconvert(), "matrix"_a.noconvert(), "out"_a.noconvert(),
           "threads"_a);
+    m.def("normal_product", normal_product<T>, "Z"_a.noconvert(), "V"_a.noconvert(),
+          "offsets"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
     m.def("gaussian_values", gaussian_values<T>, "products"_a.noconvert(), "left"_a.noconvert(),
           "right"_a.noconvert(), "gamma"_a, "out"_a.noconvert(), "threads"_a);
 }

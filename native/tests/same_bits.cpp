@@ -268,6 +268,25 @@ template <class T> void test_product(std::size_t rows, std::size_t columns, std:
     });
 }
 
+// Rows around the height of a tile, columns around whole lines, one or two weights for a row.
+template <class T> void test_normal(std::size_t rows, std::size_t columns, std::size_t size) {
+    Numbers random;
+    auto Z = random.values<T>(rows * columns), V = random.values<T>(columns * size);
+    auto offsets = random.values<double>(size), weights = random.values<double>(2 * rows);
+    const std::size_t count = (columns + 1) * size;
+    for (std::size_t sides : {1, 2})
+        if (size % sides == 0)
+            compare<T>("normal", count, [&](const Routines<T> &k, T *out) {
+                std::vector<double> sums(count);
+                const NormalPlan<T> plan{columns,        size,           sides,      V.data(),
+                                         offsets.data(), weights.data(), sums.data()};
+                Workspace space(k.normal_workspace(plan));
+                k.normal(plan, {Z.data(), columns}, space.share(rows));
+                for (std::size_t e = 0; e < count; ++e)
+                    out[e] = T(sums[e]);
+            });
+}
+
 // Values from one down to zero, and some that are not numbers.
 template <class T> void test_gaussian(std::size_t rows, std::size_t columns) {
     Numbers random;
@@ -403,6 +422,10 @@ template <class T> void test_all() {
     test_transforms<T>(2, 70000);
     test_projections<T>(3, 8200, 100);
     test_projections<T>(21, 5, 1);
+    for (std::size_t rows : {1, 31, 33, 70})
+        for (std::size_t columns : {1, 16, 64, 300, 1025})
+            for (std::size_t size : {1, 4, 10})
+                test_normal<T>(rows, columns, size);
     for (std::size_t rows : {1, 7, 16, 21}) {
         test_pairs<T>(rows, 64, 50);
         test_pairs<T>(rows, 4, 3);

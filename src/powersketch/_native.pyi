@@ -114,6 +114,9 @@ def row_moments_sparse(
 def product(
     X: NDArray[_Real], matrix: NDArray[_Real], out: NDArray[_Real], threads: int
 ) -> None: ...
+def normal_product(
+    Z: NDArray[_Real], V: NDArray[_Real], offsets: _Float64, weights: _Float64, out: _Float64
+) -> None: ...
 def product_sparse(
     values: NDArray[_Real],
     columns: NDArray[_Index],

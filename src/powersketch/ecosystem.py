@@ -50,8 +50,7 @@ def in_library_of(X: Any, Z: Real, transformer: Any) -> Any:
     output = chosen.get("transform", config["transform_output"])
     if not config["array_api_dispatch"] or output != "default":
         return Z
-    converted = _library(X).from_dlpack(Z)
-    return converted if converted.device == X.device else converted.to_device(X.device)
+    return _library(X).asarray(Z, device=X.device)
 
 
 class DocumentationLinks:

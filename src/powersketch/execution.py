@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ _SECONDS_BETWEEN_REPORTS = 0.5
 _ALWAYS_AVAILABLE = 1 << 20
 # What counts for an object that has hardly any numbers.
 _SMALLEST_OBJECT = 1 << 12
-_ALLOWANCE: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
+_ALLOWANCE: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 # Where the two versions of control groups are mounted, the names of their files, and of the entry
 # of memory.stat that counts the cache of files: it is part of the usage, but is given back.
 _GROUPS = {
@@ -234,13 +235,33 @@ def available_memory(root: Path = Path("/")) -> int:
     return max(min(left), 0)
 
 
-@contextmanager
-def memory_allowance(total: int, each: int) -> Iterator[None]:
-    """Let all that is checked to fit into memory meanwhile take so many bytes, together and each.
+class AllowanceError(InputError):
+    """Something would take more memory than is allowed meanwhile."""
+
+
+@dataclass
+class Allowance:
+    """How many bytes all that is made may take together, and each part of it by itself.
 
     While it is made, one of them may take a few times as much.
     """
-    token = _ALLOWANCE.set([total, each])
+
+    total: int
+    each: int
+
+    def take(self, what: str, needed: int) -> None:
+        """Let something take so many bytes of what is left, or refuse it."""
+        self.total -= max(needed, _SMALLEST_OBJECT)
+        if self.total < 0 or needed > self.each:
+            raise AllowanceError(
+                f"{what} takes {needed} bytes of memory, more than is allowed here."
+            )
+
+
+@contextmanager
+def memory_allowance(allowance: Allowance | None) -> Iterator[None]:
+    """Let all that is checked to fit into memory meanwhile keep to an allowance, or to none."""
+    token = _ALLOWANCE.set(allowance)
     try:
         yield
     finally:
@@ -251,9 +272,7 @@ def check_fits_memory(what: str, needed: int, remedy: str) -> None:
     """Refuse, before the work begins, what takes more memory than is available."""
     allowance = _ALLOWANCE.get()
     if allowance is not None:
-        allowance[0] -= max(needed, _SMALLEST_OBJECT)
-        if allowance[0] < 0 or needed > allowance[1]:
-            raise InputError(f"{what} takes {needed} bytes of memory, more than is allowed here.")
+        allowance.take(what, needed)
     if needed <= _ALWAYS_AVAILABLE:
         return
     available = available_memory()

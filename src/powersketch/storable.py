@@ -1,15 +1,17 @@
 """What a stored model may consist of: classes that say so, and calls that objects remember.
 
 An object is stored by its fields. Tables that are sampled from a seed, or listed from two numbers,
-are stored as the call that made them: that is a few bytes, and gives the same bits.
+are stored as the call that made them: that is a few bytes, and gives the same bits. Large ones are
+made when they are first needed, not when a file is loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
+_Value = TypeVar("_Value")
 _Class = TypeVar("_Class", bound=type)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -60,3 +62,44 @@ def remembered_method(cls: type, name: str) -> Callable[..., Any]:
         raise ValueError(f"{cls.__name__} has no way {name!r} to be made")
     made: Callable[..., Any] = method
     return made
+
+
+class Postponed(Protocol):
+    """What stands in the place of an attribute that has not been made yet."""
+
+    is_postponed: bool
+
+    def made(self) -> Any:
+        """Return the attribute."""
+
+
+class Postponable(Generic[_Value]):
+    """An attribute of an estimator that a loaded model makes when it is first needed."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Postponable[_Value]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> _Value: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        attributes = vars(instance)
+        if self._name not in attributes:
+            raise AttributeError(f"{owner.__name__} has no attribute {self._name!r} yet")
+        if getattr(attributes[self._name], "is_postponed", False):
+            attributes[self._name] = attributes[self._name].made()
+        return attributes[self._name]
+
+    def __set__(self, instance: object, value: _Value) -> None:
+        vars(instance)[self._name] = value
+
+
+def postponable_names(cls: type) -> list[str]:
+    """Return the names of the attributes of a class that can be made later."""
+    parts = [vars(each).items() for each in cls.__mro__]
+    return [name for part in parts for name, value in part if isinstance(value, Postponable)]

@@ -128,6 +128,39 @@ def test_every_parameter_is_within_reach(table: pandas.DataFrame) -> None:
     assert [*preparation.categorical] == ["weight"]
 
 
+def test_every_parameter_of_the_preparation_is_within_reach(table: pandas.DataFrame) -> None:
+    prepare = ["--prepare", "max_categories=2", "--prepare", "many_categories=hash"]
+    assert main(["fit", "table.csv", "--target", "price", *QUICK, *prepare]) == 0
+    model = powersketch.load("table.model")
+    assert (model[0].max_categories, model[0].many_categories) == (2, "hash")
+    np.testing.assert_array_equal(model.predict(table), model.predict(table[::-1])[::-1])
+
+
+def test_other_encodings(table: pandas.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    table["colour"] = table["colour"].str.replace("e", "é")
+    table.to_csv("table.csv", index=False, encoding="cp1252")
+    assert main(["fit", "table.csv", "--target", "price", *QUICK]) == 2
+    assert "it is not a text in UTF-8" in capsys.readouterr().err
+    encoded = ["--encoding", "cp1252"]
+    assert main(["fit", "table.csv", "--target", "price", *QUICK, *encoded]) == 0
+    assert main(["predict", "table.model", "table.csv", *encoded, "--output", "p.csv"]) == 0
+    found = pandas.read_csv("p.csv")["prediction"]
+    np.testing.assert_array_equal(found, powersketch.load("table.model").predict(table))
+
+
+def test_a_page_that_cannot_be_written_leaves_no_model(
+    table: pandas.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("powersketch.reports.results.ModelReport.save_html", full)
+    assert main(["fit", "table.csv", "--target", "price", *QUICK]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: table.model cannot be written, as the system says: No space")
+    assert os.listdir() == ["table.csv"]
+
+
 def test_rows_of_numbers(table: pandas.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     X = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     X[:, 3] = X[:, 0] - X[:, 1]

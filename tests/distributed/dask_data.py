@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 _USERS = (
     "kernel_ridge.fitting",
-    "kernel_ridge.metric",
+    "kernel_ridge.choosing.metric",
     "distributed.ridge",
     "distributed.ridge_rows",
     "distributed.tables",

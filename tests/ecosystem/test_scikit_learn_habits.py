@@ -95,6 +95,7 @@ class TestViewInNotebooks:
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         project = metadata.metadata("powersketch")
+        del project["Project-URL"]
         project["Project-URL"] = "Documentation, https://docs.invalid/stable/"
         monkeypatch.setattr(metadata, "metadata", lambda _: project)
         page = estimator_html_repr(getattr(powersketch, name)())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits
 
 from powersketch import (
     ArcCosineSketch,
@@ -68,6 +69,17 @@ def test_polynomial_maps_are_as_good_as_without_expansion_or_warn(name: str, deg
     for other in (3 * new, 10 * new, new + 5 * X.std(), -new):
         error, told = error_and_warnings(sketch, other)
         assert told or error <= WORSE * error_and_warnings(plain, other)[0]
+
+
+@pytest.mark.parametrize("degree", [32, 64])
+def test_rows_given_to_fit_are_ordinary_in_any_batches(degree: int) -> None:
+    """Where pictures of one writer follow each other, a batch may be unlike all rows."""
+    X = load_digits().data
+    X /= np.linalg.norm(X, axis=1).mean()
+    for size in (256, 1024):
+        sketch = PolynomialSketch(degree, n_components=size, random_state=0).fit(X)
+        for start in range(0, len(X), 256):
+            assert error_and_warnings(sketch, X[start : start + 256])[1] == []
 
 
 def test_the_remedies_work() -> None:

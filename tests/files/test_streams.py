@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
+import errno
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,12 @@ import zarr
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from powersketch import PolynomialSketch
+from powersketch import PolynomialSketch, save
 from powersketch.exceptions import InputError
 from powersketch.files import open_rows, open_sink, read_rows, read_table, table_blocks
 from powersketch.files import transform_file as transform
+from powersketch.files.unbuffered import UnbufferedFile
+from tests.hostile import killed_streams
 
 SUFFIXES = [".npy", ".npz", ".csv", ".svm", ".parquet", ".feather", ".h5", ".zarr"]
 
@@ -122,6 +122,47 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
         sink.discard()
 
 
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let the system refuse longer files, as it does where a disk is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("suffix", killed_streams.SUFFIXES)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_full_disk_leaves_nothing_behind(
+    suffix: str, late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether rows have no room, or only what is made of them in the end."""
+    source = open_rows(write(tmp_path / "rows.npy", rows(4000)))
+    sketch = PolynomialSketch(random_state=0).fit(rows())
+    if late:
+        monkeypatch.setattr(UnbufferedFile, "sync", _no_room)
+    limit = files_of_at_most(1 << 30 if late else 1 << 20)
+    with pytest.raises(OSError, match=rf"out\{suffix} cannot be written"), limit:
+        transform(sketch, source, tmp_path / f"out{suffix}")
+    assert [*tmp_path.iterdir()] == [source.path]
+
+
+def _no_room(*arguments: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_model_that_a_disk_has_no_room_for(tmp_path: Path) -> None:
+    sketch = PolynomialSketch(2, random_state=0).fit(rows())
+    save(sketch, tmp_path / "a.model")
+    whole = (tmp_path / "a.model").read_bytes()
+    with pytest.raises(OSError, match=r"a\.model cannot be written"), files_of_at_most(100):
+        save(sketch, tmp_path / "a.model")
+    assert (tmp_path / "a.model").read_bytes() == whole
+    assert [*tmp_path.iterdir()] == [tmp_path / "a.model"]
+
+
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"allowed are \.npy, \.npz"):
         open_sink(tmp_path / "a.txt", (5, 4), np.float64)
@@ -133,34 +174,10 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [source.path]
 
 
-_RUN = """
-import sys, numpy as np
-from powersketch import PolynomialSketch
-from powersketch.files import open_rows, transforming
-transforming._BLOCK_BYTES = 1 << 16
-sketch = PolynomialSketch(3, n_components=64, random_state=0).fit(np.load("rows.npy")[:100])
-transforming.transform_file(sketch, open_rows("rows.npy"), "out.npy", resume=True)
-"""
-
-
-def test_killed_runs_resume_with_the_same_bits(tmp_path: Path) -> None:
-    X = np.random.default_rng(1).standard_normal((40_000, 8))
-    np.save(tmp_path / "rows.npy", X)
-    expected = PolynomialSketch(3, n_components=64, random_state=0).fit(X[:100]).transform(X)
-    draws = random.Random(0)
-    for killed in range(40):
-        child = subprocess.Popen([sys.executable, "-c", _RUN], cwd=tmp_path)
-        while killed < 3 and child.poll() is None:
-            if (tmp_path / ".out.npy.progress").exists():
-                time.sleep(draws.uniform(0.0, 0.1))
-                child.send_signal(signal.SIGKILL)
-                break
-            time.sleep(0.005)
-        if child.wait() == 0:
-            break
-        assert not (tmp_path / "out.npy").exists()
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
-    assert sorted(os.listdir(tmp_path)) == ["out.npy", "rows.npy"]
+@pytest.mark.parametrize("suffix", killed_streams.SUFFIXES)
+def test_killed_runs_resume_with_the_same_bits(suffix: str, tmp_path: Path) -> None:
+    """One kill each; ``python -m tests.hostile.killed_streams`` takes more of them."""
+    assert killed_streams.run(tmp_path, suffix, 1, seed=0, longest=0.05)[1] == ""
 
 
 def _text(path: Path, text: str, encoding: str = "utf-8") -> Path:

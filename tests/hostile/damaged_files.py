@@ -7,15 +7,19 @@ import os
 import pickle
 import random
 import re
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import h5py
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
+import zarr
+from pyarrow import feather, parquet
 from scipy import io as matrix_files
 from scipy import sparse
 
@@ -50,6 +54,15 @@ class Format:
     whole: tuple[bytes, ...]
     damage: Callable[[bytes, random.Random], bytes]
 
+    def write(self, content: bytes, path: Path) -> None:
+        """Write a file; a Zarr store, which is given as an archive, becomes a folder."""
+        if self.suffix != ".zarr":
+            path.write_bytes(content)
+            return
+        shutil.rmtree(path, ignore_errors=True)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archive.extractall(path)
+
 
 def formats(canary: Path) -> tuple[Format, ...]:
     """Return all formats, some of whose files hold the canary."""
@@ -61,6 +74,9 @@ def formats(canary: Path) -> tuple[Format, ...]:
         Format("npz sparse", ".npz", _sparse_archives(), _damaged_archive),
         Format("mtx", ".mtx", _matrix_market(), damaged),
         Format("parquet", ".parquet", _parquet(), damaged),
+        Format("feather", ".feather", _feather(), damaged),
+        Format("hdf5", ".h5", _hdf5(), damaged),
+        Format("zarr", ".zarr", _zarr(), _damaged_member),
     )
 
 
@@ -72,8 +88,10 @@ def damaged(content: bytes, draws: random.Random) -> bytes:
 
 def _damaged_archive(content: bytes, draws: random.Random) -> bytes:
     """Damage an archive as it is, or one of its members, with right sums, deep inside."""
-    if draws.random() < 0.3:
-        return damaged(content, draws)
+    return damaged(content, draws) if draws.random() < 0.3 else _damaged_member(content, draws)
+
+
+def _damaged_member(content: bytes, draws: random.Random) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as new:
         chosen = draws.choice(old.namelist())
@@ -248,6 +266,48 @@ def _parquet() -> tuple[bytes, ...]:
             {"compression": "zstd", "row_group_size": 2},
         )
     )
+
+
+def _feather() -> tuple[bytes, ...]:
+    table = pa.table([*_ROWS.T, np.arange(4)], names=["a", "b", "c", "d"])
+    return tuple(
+        _written(lambda stream, how=how: feather.write_feather(table, stream, **how))
+        for how in ({"compression": "uncompressed"}, {"compression": "zstd", "chunksize": 2})
+    )
+
+
+def _hdf5() -> tuple[bytes, ...]:
+    def write(stream: Any, **how: Any) -> None:
+        with h5py.File(stream, "w") as file:
+            file.create_dataset("X", data=_ROWS, **how)
+
+    options: tuple[dict[str, Any], ...] = (
+        {},
+        {"chunks": (2, 3), "compression": "gzip", "fletcher32": True},
+        {"dtype": "f4"},
+    )
+    return tuple(_written(lambda stream, how=how: write(stream, **how)) for how in options)
+
+
+def _zarr() -> tuple[bytes, ...]:
+    return tuple(_zarr_archive(version) for version in (2, 3))
+
+
+def _zarr_archive(version: Literal[2, 3]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "rows.zarr"
+        shape: Any = _ROWS.shape
+        stored = zarr.create_array(
+            str(store), shape=shape, chunks=(2, 3), dtype=float, zarr_format=version
+        )
+        stored[:] = _ROWS
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, "w") as archive:
+            for path in sorted(store.rglob("*")):
+                if path.is_file():
+                    name = zipfile.ZipInfo(str(path.relative_to(store)))
+                    archive.writestr(name, path.read_bytes())
+        return target.getvalue()
 
 
 def _written(write: Callable[[Any], Any]) -> bytes:

@@ -15,14 +15,17 @@ import resource
 import signal
 import sys
 import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
-from pyarrow import parquet
+import zarr
+from pyarrow import ipc, parquet
 from scipy import sparse
 
 from powersketch.exceptions import InputError
@@ -66,7 +69,7 @@ def _try_one(kind: Format, name: str, folder: Path, tally: Tally) -> None:
     draws = random.Random(name)
     content = kind.damage(draws.choice(kind.whole), draws)
     path = folder / f"damaged{kind.suffix}"
-    path.write_bytes(content)
+    kind.write(content, path)
     tally.counts["damaged"] += 1
     try:
         outcome, problem = _outcome(kind, path, content)
@@ -140,6 +143,24 @@ def _by_arrow(content: bytes) -> Any:
     return np.array([column.to_pylist() for column in table.columns], dtype=np.float64).T
 
 
+def _by_feather(content: bytes) -> Any:
+    table = ipc.open_file(io.BytesIO(content)).read_all()
+    return np.array([column.to_pylist() for column in table.columns], dtype=np.float64).T
+
+
+def _by_hdf5(content: bytes) -> Any:
+    with h5py.File(io.BytesIO(content), "r") as file:
+        names = [*file]
+        return file[names[0] if len(names) == 1 else "X"][()]
+
+
+def _by_zarr(content: bytes) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archive.extractall(folder)
+        return zarr.open_array(store=folder, mode="r")[:]
+
+
 _EXPECTED: dict[str, Callable[[bytes], Any]] = {
     "csv": plain_parsers.table,
     "svmlight": plain_parsers.svmlight,
@@ -148,6 +169,9 @@ _EXPECTED: dict[str, Callable[[bytes], Any]] = {
     "npz dense": _by_archive,
     "npz sparse": _by_archive,
     "parquet": _by_arrow,
+    "feather": _by_feather,
+    "hdf5": _by_hdf5,
+    "zarr": _by_zarr,
 }
 
 

@@ -65,6 +65,31 @@ def test_attributes_cannot_be_special(tmp_path: Path) -> None:
         load(_forged(tmp_path, change))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("seed_", "12", "seed_ is a str, and no int"),
+        ("n_components_", True, "n_components_ is a bool, and no int"),
+        ("n_features_in_", None, "n_features_in_ is a NoneType, and no int"),
+        ("kernel_", {"tuple": []}, "kernel_ is a tuple, and no Kernel"),
+        ("transform", 1, "cannot have an attribute 'transform'"),
+        (
+            "kernel_",
+            {"class": "Certificate", "fields": {"rows": 1, "frobenius": 0.5}},
+            "Certificate.frobenius is a float, and no Interval",
+        ),
+    ],
+)
+def test_parts_have_the_types_that_their_classes_say(
+    name: str, value: Any, message: str, tmp_path: Path
+) -> None:
+    def change(description: Any) -> None:
+        description["model"]["object"]["fitted"][name] = value
+
+    with pytest.raises(InputError, match=message):
+        load(_forged(tmp_path, change))
+
+
 def test_tables_beyond_the_allowance_are_not_drawn(tmp_path: Path) -> None:
     streams = {"class": "RandomStreams", "fields": {"seed": 1, "path": ""}}
 

@@ -13,17 +13,14 @@ import scipy.sparse as sp
 
 from powersketch import kernels
 from powersketch.comparison.measure import peak_bytes
-from powersketch.kernel_ridge.choice import (
+from powersketch.kernel_ridge.choosing.budgets import (
     Budget,
-    Candidate,
-    _best,
-    _fits,
-    _size,
     bytes_of_block,
     bytes_of_fit,
     exact_fits,
 )
-from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
+from powersketch.kernel_ridge.choosing.maps import Candidate, _best, _fits, _size
+from powersketch.kernel_ridge.rows.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
 from tests.kernel_ridge.ridge_data import (
     Float64,
     classifier,

@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge.columns import (
+from powersketch.kernel_ridge.choosing.model import Wishes, found_model
+from powersketch.kernel_ridge.rows.columns import (
     Columns,
     checked_clip,
     given_columns,
@@ -20,8 +21,7 @@ from powersketch.kernel_ridge.columns import (
     prepared_columns,
     summary_of,
 )
-from powersketch.kernel_ridge.search import Wishes, found_model
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernels import Gaussian
 from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import Float64
@@ -158,7 +158,7 @@ class TestScaling:
         X = normal()
         columns = prepared(X)
         whole = columns.transform(X)
-        monkeypatch.setattr("powersketch.kernel_ridge.columns._BLOCK_ENTRIES", 30)
+        monkeypatch.setattr("powersketch.kernel_ridge.rows.columns._BLOCK_ENTRIES", 30)
         np.testing.assert_array_equal(columns.transform(X), whole)
 
     def test_rows_are_left_as_they_are(self) -> None:

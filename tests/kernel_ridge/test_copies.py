@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from powersketch import SketchedKernelRidge
-from powersketch.kernel_ridge import pilot
-from powersketch.kernel_ridge.pilot import without_copies
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.choosing import pilot
+from powersketch.kernel_ridge.choosing.pilot import without_copies
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from tests.kernel_ridge.ridge_data import ridge, waves, weights
 
 CONTAINERS = [np.asarray, np.asfortranarray, np.float32, sp.csr_array]

@@ -14,8 +14,8 @@ from sklearn.kernel_ridge import KernelRidge
 
 from powersketch import kernels
 from powersketch.kernel_ridge import SketchedKernelRidge
-from powersketch.kernel_ridge.dual import DualSystem, exact_solution
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.dual import DualSystem, exact_solution
 from tests.kernel_ridge.ridge_data import classifier, diabetes, digits, ridge, waves, weights
 
 KERNEL = kernels.Gaussian(0.05)

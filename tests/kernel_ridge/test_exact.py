@@ -12,14 +12,17 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from powersketch import SketchedKernelRidge
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge import SketchedKernelRidgeClassifier, exact
-from powersketch.kernel_ridge.exact import exact_path
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge import SketchedKernelRidgeClassifier
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving import exact
+from powersketch.kernel_ridge.solving.exact import exact_path
 from powersketch.kernels import Gaussian
+from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import Float64, digits, ridge, std, waves, weights
 
 KERNEL = Gaussian(2.0)
 ALPHAS = np.logspace(-3, 1, 5)
+STREAMS = RandomStreams(0, "exact")
 each_branch = pytest.mark.parametrize("branch", ["decomposed", "factored"])
 each_intercept = pytest.mark.parametrize("fit_intercept", [True, False])
 each_weighting = pytest.mark.parametrize("weighted", [True, False])
@@ -73,7 +76,13 @@ class TestLeaveOneOut:
         w = weights(25) + 0.1 if weighted else np.ones(25)
         rows = TrainingRows(X, y, w if weighted else None)
         solution, kept = exact_path(
-            rows, KERNEL, ALPHAS, fit_intercept=fit_intercept, seed=0, n_jobs=None
+            rows,
+            KERNEL,
+            ALPHAS,
+            fit_intercept=fit_intercept,
+            streams=STREAMS,
+            n_jobs=None,
+            start=lambda: 1.0,
         )
         expected = {
             alpha: left_out(KERNEL(X), y, w, alpha, fit_intercept=fit_intercept) for alpha in ALPHAS

@@ -19,12 +19,8 @@ from powersketch import (
     kernels,
 )
 from powersketch.kernel_ridge import block_statistics
-from powersketch.kernel_ridge.dual import sum_at_landmarks
-from powersketch.kernel_ridge.features import (
-    Features,
-    solved_statistics,
-    well_conditioned,
-)
+from powersketch.kernel_ridge.solving.dual import sum_at_landmarks
+from powersketch.kernel_ridge.solving.features import Features, solved_statistics, well_conditioned
 from powersketch.kernels import Gaussian
 from powersketch.linalg import TriangularRows
 from tests.kernel_ridge.ridge_data import Cauchy, diabetes, features, ridge, targets, waves, weights

@@ -10,15 +10,16 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from powersketch import LeverageNystroem, SketchedKernelRidgeClassifier
+from powersketch import LeverageNystroem, SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.comparison.measure import peak_bytes
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge import block_statistics, choice
-from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.iterative import IterativeRidge
-from powersketch.kernel_ridge.row_products import BlockProducts, LandmarkValues
-from powersketch.kernel_ridge.solvers import Problem, planned
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge import block_statistics
+from powersketch.kernel_ridge.choosing import budgets, maps
+from powersketch.kernel_ridge.choosing.solvers import Problem, planned
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.features import Features
+from powersketch.kernel_ridge.solving.iterative import IterativeRidge
+from powersketch.kernel_ridge.solving.row_products import BlockProducts, LandmarkValues
 from powersketch.kernels import Gaussian
 from tests.kernel_ridge.ridge_data import classifier, ridge, weights
 
@@ -114,13 +115,13 @@ class TestLandmarks:
         assert chosen.scores[chosen.alphas == chosen.alpha] == chosen.scores.min()
 
     def test_classifiers_of_many_rows_take_more_of_them(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(choice, "_ROWS_TO_ITERATE", 1000)
-        monkeypatch.setattr(choice, "_MOST_ITERATED", 300)
-        monkeypatch.setattr(choice, "MOST_SUMMED_FEATURES", 100)
+        monkeypatch.setattr(budgets, "_ROWS_TO_ITERATE", 1000)
+        monkeypatch.setattr(budgets, "_MOST_ITERATED", 300)
+        monkeypatch.setattr(maps, "MOST_SUMMED_FEATURES", 100)
         monkeypatch.setattr("powersketch.kernel_ridge.settings.MOST_SUMMED_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.solvers._FEWEST_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.solvers._WORTH_IT", np.inf)
-        monkeypatch.setattr(choice, "_MOST_EXACT_ROWS", 500)
+        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._FEWEST_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._WORTH_IT", np.inf)
+        monkeypatch.setattr(budgets, "_MOST_EXACT_ROWS", 500)
         X, labels = rings(2000)
         model = SketchedKernelRidgeClassifier(Gaussian(3.0), random_state=0).fit(
             X[:1500], labels[:1500]
@@ -130,6 +131,18 @@ class TestLandmarks:
         assert model.score(X[1500:], labels[1500:]) > 0.95
         shares = model.predict_proba(X[1500:])
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+    def test_regressors_keep_their_sums_with_columns_beside(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr(budgets, "MOST_SUMMED_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.settings.MOST_SUMMED_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._FEWEST_FEATURES", 100)
+        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._WORTH_IT", np.inf)
+        monkeypatch.setattr(budgets, "_MOST_EXACT_ROWS", 500)
+        X, labels = rings(2000)
+        model = SketchedKernelRidge(Gaussian(3.0), linear=True, random_state=0).fit(X, labels)
+        assert model.choice_.n_components + X.shape[1] > 100
+        _, deviations = model.predict(X[:10], return_std=True)
+        assert (deviations > 0.0).all()
 
 
 def test_one_wide_row() -> None:
@@ -165,7 +178,7 @@ class TestSolver:
         X = X.astype(np.float32)
         options: dict[str, Any] = {"features": kind, "n_components": 60, "solver": "cg"}
         stored = classifier(random_state=0, **options).fit(X, labels)
-        monkeypatch.setattr("powersketch.kernel_ridge.solvers._SHARE_TO_STORE", 0.0)
+        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._SHARE_TO_STORE", 0.0)
         again = classifier(random_state=0, **options).fit(X, labels)
         np.testing.assert_array_equal(stored.coef_, again.coef_)
 
@@ -184,7 +197,7 @@ class TestSolver:
         assert model.fit(X, labels).alpha_ in given
 
     def test_many_features_are_inverted_by_some_rows(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr("powersketch.kernel_ridge.preconditioners.MOST_FACTORED", 40)
+        monkeypatch.setattr("powersketch.kernel_ridge.solving.preconditioners.MOST_FACTORED", 40)
         X, labels = rings(900)
         options: dict[str, Any] = {"n_components": 60, "alpha": 1.0, "random_state": 0}
         sums = ridge(solver="gram", **options).fit(X, labels)

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.utils.estimator_checks import check_estimator
 
 from powersketch import LearnedMetric, SketchedKernelRidge, SketchedKernelRidgeClassifier
-from powersketch.kernel_ridge import metric
-from powersketch.kernel_ridge.metric import root_of_metric
+from powersketch.kernel_ridge.choosing import metric
+from powersketch.kernel_ridge.choosing.metric import root_of_metric
 from tests.kernel_ridge.ridge_data import Float64, ridge
 
 each_exponent = pytest.mark.parametrize("exponent", [1.0, 0.5])
@@ -181,11 +181,11 @@ class TestLearnedMetric:
 
 def test_many_columns_get_a_diagonal_metric_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = relevant(200, 8)
-    monkeypatch.setattr("powersketch.kernel_ridge.search.MOST_FULL_COLUMNS", 5)
+    monkeypatch.setattr("powersketch.kernel_ridge.choosing.model.MOST_FULL_COLUMNS", 5)
     model = SketchedKernelRidge(random_state=0).fit(X, y)
     assert "full" not in str(model.choice_)
     assert np.count_nonzero(model.metric_ - np.diag(model.metric_.diagonal())) == 0
-    monkeypatch.setattr("powersketch.kernel_ridge.search.MOST_DIAGONAL_COLUMNS", 5)
+    monkeypatch.setattr("powersketch.kernel_ridge.choosing.model.MOST_DIAGONAL_COLUMNS", 5)
     assert "metric" not in str(SketchedKernelRidge(random_state=0).fit(X, y).choice_)
     assert metric.MOST_DIAGONAL_COLUMNS == 4096
 

@@ -15,14 +15,11 @@ from powersketch.kernel_ridge import (
     SketchedKernelRidge,
     block_statistics,
 )
-from powersketch.kernel_ridge import (
-    path as ridge_path,
-)
-from powersketch.kernel_ridge.path import (
+from powersketch.kernel_ridge.solving import path as ridge_path
+from powersketch.kernel_ridge.solving.factored_path import factored_path, factors_are_cheaper
+from powersketch.kernel_ridge.solving.path import (
     RegularisationPath,
     checked_alphas,
-    factored_path,
-    factors_are_cheaper,
     largest_within_error,
     ridge_solution,
 )
@@ -242,7 +239,7 @@ def test_the_estimator_chooses_the_same(
     X = generator.normal(size=(500, 4))
     y = np.sin(X).sum(axis=1) + 0.1 * generator.normal(size=500)
     options: dict[str, Any] = {"alpha": "loo", "alphas": alphas, "random_state": 0}
-    monkeypatch.setattr(ridge_path, "LEFT_OUT_ROWS", 500)
+    monkeypatch.setattr("powersketch.kernel_ridge.solving.factored_path.LEFT_OUT_ROWS", 500)
     factored = ridge(n_components=300, **options).fit(X, y)
     monkeypatch.setattr(ridge_path, "factors_are_cheaper", lambda *_: False)
     decomposed = ridge(n_components=300, **options).fit(X, y)
@@ -309,6 +306,18 @@ def test_a_kernel_that_is_too_smooth_calls_for_a_larger_gamma(alpha: str, freque
     assert "Use a larger gamma" in advice
     assert "n_components" not in advice
     assert silent_error(model(0.5, 300, alpha=alpha), X, y) < 0.5 * before
+
+
+def test_columns_of_very_different_units_call_for_equal_spread() -> None:
+    generator = np.random.default_rng(0)
+    standard = generator.normal(size=(1200, 4))
+    y = standard.sum(axis=1) + 0.1 * generator.normal(size=1200)
+    X = standard * [1e4, 1.0, 1e-3, 1e-5]
+    linear = SketchedKernelRidge("linear", random_state=0)
+    before, advice = error_and_advice(linear, X, y)
+    assert "scaling='scaled'" in advice
+    assert "gamma" not in advice
+    assert error(linear.set_params(scaling="scaled"), X, y) < 0.1 * before
 
 
 def test_alphas_that_are_all_large_call_for_smaller_ones() -> None:

@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 from powersketch.exceptions import InputError
-from powersketch.kernel_ridge.columns import plain_columns
-from powersketch.kernel_ridge.pilot import (
+from powersketch.kernel_ridge.choosing.pilot import (
     Pilot,
     describe_kernel,
     least_error,
     standard_error,
 )
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.columns import plain_columns
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, Linear, Polynomial
 from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import Cauchy, Float64, brute_force, waves, weights

@@ -13,12 +13,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from powersketch import GaussianSketch, PolynomialSketch, kernels
-from powersketch.kernel_ridge import (
-    RegularisationWarning,
-    block_statistics,
-    path,
-    settings,
-)
+from powersketch.kernel_ridge import RegularisationWarning, block_statistics, settings
+from powersketch.kernel_ridge.solving import left_out
 from tests.kernel_ridge.ridge_data import (
     Identity,
     brute_force,
@@ -198,7 +194,7 @@ class TestPath:
         assert not np.array_equal(sampled.scores_, whole.scores_)
         np.testing.assert_allclose(sampled.scores_, whole.scores_, rtol=0.5)
         np.testing.assert_array_equal(sampled.statistics_.gram, whole.statistics_.gram)
-        assert path.LEFT_OUT_ROWS == 2048
+        assert left_out.LEFT_OUT_ROWS == 2048
 
     def test_the_end_of_the_path_is_reported(self) -> None:
         X, y = waves()

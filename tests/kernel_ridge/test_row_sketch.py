@@ -10,14 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from powersketch import LeverageNystroem, kernels
-from powersketch.kernel_ridge import (
-    CoarseSketchWarning,
-    row_sketch,
-)
-from powersketch.kernel_ridge.dual import DualSystem
-from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.row_sketch import row_sketch_solution, sketched_rows
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge import CoarseSketchWarning
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving import row_sketch
+from powersketch.kernel_ridge.solving.dual import DualSystem
+from powersketch.kernel_ridge.solving.features import Features
+from powersketch.kernel_ridge.solving.row_sketch import row_sketch_solution, sketched_rows
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT
 from tests.kernel_ridge.ridge_data import classifier, diabetes, digits, ridge, waves, weights

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from powersketch import SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.exceptions import OutlierWarning
-from powersketch.kernel_ridge.search import StraightLineWarning
+from powersketch.kernel_ridge.choosing.model import StraightLineWarning
 from powersketch.kernels import Gaussian, Linear, Polynomial, WithLinear
 from tests.kernel_ridge.ridge_data import Float64, digits, ridge, waves, weights
 

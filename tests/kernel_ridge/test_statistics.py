@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 
 from powersketch.kernel_ridge import RidgeStatistics, block_statistics
-from powersketch.kernel_ridge.training_rows import row_blocks
+from powersketch.kernel_ridge.rows.training_rows import row_blocks
 from tests.kernel_ridge.ridge_data import brute_force, features, targets, weights
 
 each_intercept = pytest.mark.parametrize("fit_intercept", [True, False])

@@ -10,8 +10,9 @@ import pytest
 from powersketch import GaussianSketch
 from powersketch.exceptions import InputError
 from powersketch.execution import blas_threads
-from powersketch.kernel_ridge import block_statistics, precision, sums
-from powersketch.kernel_ridge.statistics import statistics_of_blocks
+from powersketch.kernel_ridge import block_statistics
+from powersketch.kernel_ridge.solving import precision, sums
+from powersketch.kernel_ridge.solving.statistics import statistics_of_blocks
 from tests.kernel_ridge.ridge_data import features, ridge, targets, weights
 
 

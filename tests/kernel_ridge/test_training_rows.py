@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from powersketch import PolynomialSketch, solve_kernel_system
 from powersketch.exceptions import InputError, OutlierWarning
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernels import ArcCosine, Gaussian, Polynomial
 from powersketch.linalg import CholeskyFactor
 from tests.kernel_ridge.ridge_data import Float64, classifier, features, ridge, waves

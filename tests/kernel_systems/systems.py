@@ -38,7 +38,7 @@ def short_rows(rows: int = 400, columns: int = 5, seed: int = 0, dtype: Any = np
 
 def sparse_rows(rows: int = 120, columns: int = 3000, seed: int = 0, density: float = 0.02) -> Any:
     return sp.random_array(
-        (rows, columns), density=density, format="csr", rng=np.random.default_rng(seed)
+        (rows, columns), density=density, format="csr", random_state=np.random.default_rng(seed)
     )
 
 

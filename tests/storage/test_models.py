@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ from powersketch import (
     save,
 )
 from powersketch.exceptions import InputError, InputTypeError
+from powersketch.random_streams import RandomStreams
 from powersketch.storage import describe
 from tests.storage import golden_models
 
@@ -244,14 +247,46 @@ def test_sizes(tmp_path: Path) -> None:
     assert saved(model.fit(rows(), targets()), tmp_path).stat().st_size < 1_000_000
 
 
-def test_large_tables_are_stored_as_they_are(tmp_path: Path) -> None:
-    sketch = PolynomialSketch(
-        2, n_components=512, base_sketch="gaussian", expansion="none", random_state=0
-    )
-    X = np.random.default_rng(0).standard_normal((20, 2000))
-    path = saved(sketch.fit(X), tmp_path)
-    assert path.stat().st_size > 2000 * 512 * 8
-    assert_same(load(path).transform(X), sketch.transform(X))
+LARGE = [
+    PolynomialSketch(8, method="tree", expansion="none", random_state=0),
+    PolynomialSketch(2, n_components=64, base_sketch="gaussian", expansion="none", random_state=0),
+]
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("sketch", LARGE, ids=short)
+def test_large_tables_are_drawn_when_they_are_needed(
+    sketch: Any, kind: str, tmp_path: Path
+) -> None:
+    """A file of a kilobyte stands for megabytes, which loading it does not take."""
+    X: Any = sparse.random_array((5, 100_000), density=0.001, random_state=0, format="csr")
+    X = X.toarray() if kind == "dense" else X
+    sketch = sklearn.clone(sketch).fit(X)
+    path = saved(sketch, tmp_path)
+    assert path.stat().st_size < 64_000
+    tracemalloc.start()
+    again = load(path)
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+    assert vars(again)["_row_map"].is_postponed
+    unpickled = pickle.loads(pickle.dumps(again))
+    assert saved(again, tmp_path / "..").read_bytes() == path.read_bytes()
+    (tmp_path / ".." / "a.model").unlink()
+    for each in (again, unpickled):
+        assert_same(each.transform(X), sketch.transform(X))
+
+
+def test_tables_that_are_not_those_saved_are_refused(tmp_path: Path) -> None:
+    """Were a later version to draw other tables, it would say so."""
+    genuine = RandomStreams.signs
+    for columns in (10, 100_000):
+        X = np.random.default_rng(0).standard_normal((5, columns))
+        sketch = PolynomialSketch(8, method="tree", expansion="none", random_state=0).fit(X)
+        path = saved(sketch, tmp_path)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(RandomStreams, "signs", lambda *a, **k: -genuine(*a, **k))
+            with pytest.raises(InputError, match=r"a\.model cannot be loaded.*not the one that"):
+                load(path).transform(X)
 
 
 def test_a_file_says_what_it_holds(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from powersketch.cli import map_options
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines, progress, shown_warnings
+from powersketch.cli.map_options import MapOptions, stored_map
+from powersketch.cli.option_groups import DataOptions, KernelOptions
 from powersketch.cli.options import model_option
 
 
@@ -17,17 +18,8 @@ def certify_command(
         Path | None,
         model_option(help="A stored feature map; without it, one is fitted to the file."),
     ] = None,
-    kernel: given_as.KernelName = "polynomial",
-    degree: given_as.Degree = None,
-    gamma: given_as.Gamma = None,
-    coef0: given_as.Coef0 = None,
-    order: given_as.Order = None,
-    depth: given_as.Depth = None,
-    n_components: map_options.Size = map_options.DEFAULT_SIZE,
-    eps: map_options.Eps = None,
-    method: map_options.MethodOfMap = None,
-    landmarks: map_options.Landmarks = False,
-    settings: given_as.Settings = None,
+    kernel: KernelOptions = KernelOptions(),
+    features: MapOptions = MapOptions(),
     alpha: Annotated[
         float | None,
         model_option(help="If given, Z Zᵀ + αI and K + αI are compared as quadratic forms, too."),
@@ -35,12 +27,7 @@ def certify_command(
     confidence: Annotated[
         float, model_option(help="Probability with which an interval holds the true value.")
     ] = 0.99,
-    columns: given_as.Columns = None,
-    drop: given_as.Drop = None,
-    header: given_as.Header = None,
-    dtype: given_as.DType = None,
-    seed: given_as.Seed = None,
-    jobs: given_as.Jobs = None,
+    data: DataOptions = DataOptions(),
     as_json: given_as.AsJson = False,
     debug: given_as.Debug = False,
 ) -> None:
@@ -49,28 +36,20 @@ def certify_command(
     Example: powersketch certify rows.npy --kernel gaussian --gamma 0.5 --n-components 512
     """
     from powersketch.accuracy import certify
-    from powersketch.cli.data import load_data
 
-    parameters = given_as.kernel_parameters(degree, gamma, coef0, order, depth)
-    stored = None if model is None else map_options.stored_map(model, parameters, settings)
-    X = load_data(Path(file), columns=columns, drop=drop, header=header, dtype=dtype).numbers().X
+    stored = None
+    if model is not None:
+        stored = stored_map(model, kernel.parameters(), features.settings)
+    X = data.load(Path(file)).numbers().X
     with shown_warnings(), progress("features and kernel"):
-        sketch = stored
-        if sketch is None:
-            sketch = map_options.feature_map(
-                kernel,
-                parameters,
-                X,
-                n_components=n_components,
-                eps=eps,
-                method=method,
-                landmarks=landmarks,
-                settings=settings,
-                seed=seed,
-                jobs=jobs,
-            ).fit(X)
+        sketch = stored or features.unfitted(kernel.exact(X)).fit(X)
         certificate = certify(
-            sketch, X, alpha=alpha, confidence=confidence, random_state=seed, n_jobs=jobs
+            sketch,
+            X,
+            alpha=alpha,
+            confidence=confidence,
+            random_state=features.seed,
+            n_jobs=features.jobs,
         )
     if as_json:
         print_json(certificate.to_dict())

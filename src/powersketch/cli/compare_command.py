@@ -14,6 +14,7 @@ from rich.table import Table
 
 from powersketch.cli import options as given_as
 from powersketch.cli.console import WIDEST, print_json, print_lines, progress, result_console
+from powersketch.cli.option_groups import DataOptions, KernelOptions
 from powersketch.cli.options import output_option
 from powersketch.exceptions import InputError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from powersketch.arrays import Rows
     from powersketch.cli.data import Data
     from powersketch.comparison import Comparison
+    from powersketch.kernels import Kernel
 
 _NOTHING_MEASURED = 1
 _INTERRUPTED = 130
@@ -42,12 +44,7 @@ def compare_command(
     task: Annotated[
         str, _method_option(help="regression, classification, or auto: by the values.")
     ] = "auto",
-    kernel: given_as.KernelName = "polynomial",
-    degree: given_as.Degree = None,
-    gamma: given_as.Gamma = None,
-    coef0: given_as.Coef0 = None,
-    order: given_as.Order = None,
-    depth: given_as.Depth = None,
+    kernel: KernelOptions = KernelOptions(),
     methods: Annotated[
         str | None,
         _method_option(
@@ -73,10 +70,7 @@ def compare_command(
     scale: Annotated[
         bool, _method_option("--scale", help="Scale columns to equal spread.")
     ] = False,
-    columns: given_as.Columns = None,
-    drop: given_as.Drop = None,
-    header: given_as.Header = None,
-    dtype: given_as.DType = None,
+    data: DataOptions = DataOptions(),
     budget_seconds: Annotated[
         float | None,
         _method_option(help="What the transform of all rows may take: for the recommendation."),
@@ -106,16 +100,12 @@ def compare_command(
     Example: powersketch compare diamonds.csv --target price --kernel rbf --scale
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
-    from powersketch.cli.data import load_data
     from powersketch.files import check_outputs
 
     path = Path(file)
     page = report or Path(f"{path.stem}-comparison.html")
     check_outputs([path], [page])
-    named = {
-        "kernel": kernel,
-        **given_as.kernel_parameters(degree, gamma, coef0, order, depth),
-    }
+    exact = kernel.exact()
     options = {
         "task": task,
         "methods": None if methods is None else given_as.parts_of(methods),
@@ -132,12 +122,9 @@ def compare_command(
         "random_state": seed,
         "n_jobs": jobs,
     }
-    targets = () if target is None else (target,)
-    data = load_data(
-        path, targets=targets, columns=columns, drop=drop, header=header, dtype=dtype
-    ).numbers()
-    data = replace(data, X=_scaled(path, data.X, rows=normalize, columns=scale))
-    comparison = replace(_compare(data, named, options), data_name=path.name)
+    used = data.load(path, () if target is None else (target,)).numbers()
+    used = replace(used, X=_scaled(path, used.X, rows=normalize, columns=scale))
+    comparison = replace(_compare(used, exact, options), data_name=path.name)
     try:
         if as_json:
             print_json(comparison.to_dict())
@@ -185,12 +172,10 @@ def _normalized(file: Path, X: Rows) -> Rows:
     return unit_rows
 
 
-def _compare(data: Data, named: dict[str, Any], options: dict[str, Any]) -> Comparison:
+def _compare(data: Data, kernel: Kernel, options: dict[str, Any]) -> Comparison:
     """Compare with a progress bar on standard error."""
     from powersketch.comparison import compare
-    from powersketch.kernels import as_kernel
 
-    kernel = as_kernel(**named)
     with progress("exact kernel") as bar:
         return compare(data.X, kernel, y=data.y, callback=bar, **options)
 

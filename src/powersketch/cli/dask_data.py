@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from powersketch.cli.data import Data, load_data
+from powersketch.cli.data import Data
+from powersketch.cli.option_groups import DataOptions
 from powersketch.exceptions import InputError
 
 
 @contextmanager
-def opened_data(file: Path, dask: str | None, **wishes: Any) -> Iterator[tuple[Data, Data]]:
+def opened_data(
+    file: Path, dask: str | None, options: DataOptions, targets: Sequence[str], weight: str | None
+) -> Iterator[tuple[Data, Data]]:
     """Give rows in memory, and all rows: the same ones unless a cluster of Dask is named."""
     if dask is None:
-        data = load_data(file, **wishes)
+        data = options.load(file, targets, weight)
         yield data, data
         return
     try:
@@ -26,13 +30,12 @@ def opened_data(file: Path, dask: str | None, **wishes: Any) -> Iterator[tuple[D
             f"--dask needs a package that is missing ({error}): pip install 'powersketch[dask]'."
         ) from error
     with connected(dask):
-        header = wishes.get("header")
-        table = lazy_table(file, header=header)
-        few = load_data(file, **wishes, table=sampled_table(table))
+        lazily = partial(lazy_table, file, header=options.header, encoding=options.encoding)
+        table = lazily()
+        few = options.load(file, targets, weight, sampled_table(table))
         named = [name for name in table.columns if str(name) in few.targets]
-        weight = wishes.get("weight")
         beside = [*named, *([weight] if weight else [])]
-        table = lazy_table(file, header=header, columns=[*few.X.columns, *beside])
+        table = lazily(columns=[*few.X.columns, *beside])
         table = table.dropna(subset=beside)
         weights = table[weight].astype(float).to_dask_array() if weight else None
         y = target_blocks(table, named)

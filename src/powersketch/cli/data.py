@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from powersketch.cli.console import tell
 from powersketch.cli.options import parts_of
 from powersketch.exceptions import InputError
 from powersketch.files import is_table, read_rows, read_table
-from powersketch.parameters import one_of
+from powersketch.parameters import one_of, refuse_unless_default
 from powersketch.tables import TablePreparation
 
 _MOST_NAMES = 10
@@ -30,6 +30,8 @@ class Data:
         The rows.
     is_table : bool
         Whether X is a data frame, whose columns need not be numbers.
+    preparation : dict
+        How columns of a table become numbers: parameters of TablePreparation.
     targets : tuple of str
         The names of the columns to predict.
     y : ndarray of shape (n,) or (n, t), or None
@@ -40,6 +42,7 @@ class Data:
 
     X: Any
     is_table: bool
+    preparation: dict[str, Any]
     targets: tuple[str, ...] = ()
     y: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
@@ -48,7 +51,7 @@ class Data:
         """Return the same rows as numbers; what becomes of the columns of a table is told."""
         if not self.is_table:
             return self
-        preparation = TablePreparation().fit(self.X)
+        preparation = TablePreparation(**self.preparation).fit(self.X)
         for line in preparation.recipe_:
             tell(line)
         return replace(self, X=preparation.transform(self.X), is_table=False)
@@ -62,7 +65,9 @@ def load_data(
     drop: str | None = None,
     weight: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
     dtype: str | None = None,
+    preparation: dict[str, Any],
     table: Any = None,
 ) -> Data:
     """Return what a file holds, or say in one sentence what is wrong with it or with the wishes.
@@ -72,28 +77,57 @@ def load_data(
     """
     if dtype is not None:
         one_of("dtype", dtype, ("float32", "float64"))
-    _check_disjoint(targets, parts_of(columns), parts_of(drop), weight)
+    roles = _Roles([*targets], parts_of(columns), parts_of(drop), [weight] if weight else [])
+    roles.check()
     if table is not None or is_table(file):
-        table = read_table(file, header=header) if table is None else table
-        data = _from_table(table, file, targets, columns, drop, weight)
+        if table is None:
+            table = read_table(file, header=header, encoding=encoding)
+        data = _from_table(file, table, roles, preparation)
     else:
-        data = _from_rows(file, targets, columns, drop, weight, header)
+        for name, value in (("--encoding", encoding), ("--prepare", preparation or None)):
+            refuse_unless_default(name, value, None, "for rows of numbers, which are no table")
+        data = _from_rows(file, read_rows(file, header=header), roles)
     return data if dtype is None else replace(data, X=_converted(data.X, dtype))
 
 
-def _check_disjoint(
-    targets: Sequence[str], columns: Sequence[str], drop: Sequence[str], weight: str | None
-) -> None:
-    """Refuse columns that are to be two things at once."""
-    roles = {"--target": [*targets], "--weight": [weight] if weight else [], "--drop": drop}
-    for name in columns:
-        for role, names in roles.items():
-            if name in names:
-                raise InputError(
-                    f"column {name!r} is given by --columns and by {role}; it can be one of both: "
-                    f"leave it out of --columns, or out of {role}."
-                )
-    named = [*targets, *roles["--weight"], *drop]
+@dataclass(frozen=True)
+class _Roles:
+    """What columns are to be, by the names or numbers that users gave; there is one weight."""
+
+    targets: list[str]
+    columns: list[str]
+    drop: list[str]
+    weight: list[str]
+
+    def check(self) -> None:
+        """Refuse columns that are to be two things at once."""
+        roles = {"--target": self.targets, "--weight": self.weight, "--drop": self.drop}
+        for name in self.columns:
+            for role, names in roles.items():
+                if name in names:
+                    raise InputError(
+                        f"column {name!r} is given by --columns and by {role}; it can be one of "
+                        f"both: leave it out of --columns, or out of {role}."
+                    )
+        _check_single([*self.targets, *self.weight, *self.drop])
+
+    def found(self, place: Callable[[str], Any]) -> _Roles:
+        """Return the same with the place of every column in the file."""
+        parts = (self.targets, self.columns, self.drop, self.weight)
+        return _Roles(*([place(name) for name in part] for part in parts))
+
+    def left(self, file: Path, every: Iterable[Any]) -> list[Any]:
+        """Return the columns to learn from, of all places there are."""
+        gone = {*self.targets, *self.drop, *self.weight}
+        left = [place for place in (self.columns or every) if place not in gone]
+        if not left:
+            raise InputError(
+                f"{file.name} has no column left to learn from; leave fewer of them out."
+            )
+        return left
+
+
+def _check_single(named: list[str]) -> None:
     for name in named:
         if named.count(name) > 1:
             raise InputError(
@@ -102,25 +136,13 @@ def _check_disjoint(
             )
 
 
-def _from_table(
-    table: Any,
-    file: Path,
-    targets: Sequence[str],
-    columns: str | None,
-    drop: str | None,
-    weight: str | None,
-) -> Data:
-    named = [_column(table, file, name) for name in targets]
-    weighing = None if weight is None else _column(table, file, weight)
-    wanted = [_column(table, file, name) for name in parts_of(columns)]
-    dropped = {_column(table, file, name) for name in parts_of(drop)}
-    table = _complete(table, [*named, *([weighing] if weighing else [])], file)
-    y = None if not named else _targets(table, named)
-    weights = None if weighing is None else _weights(table[weighing], weighing, file)
-    left = [name for name in (wanted or table.columns) if name not in {*named, weighing, *dropped}]
-    if not left:
-        raise InputError(f"{file.name} has no column left to learn from; leave fewer of them out.")
-    return Data(table[left], True, tuple(map(str, named)), y, weights)
+def _from_table(file: Path, table: Any, roles: _Roles, preparation: dict[str, Any]) -> Data:
+    at = roles.found(lambda name: _column(table, file, name))
+    table = _complete(table, [*at.targets, *at.weight], file)
+    y = _targets(table, at.targets) if at.targets else None
+    weights = _weights(table[at.weight[0]], at.weight[0], file) if at.weight else None
+    left = at.left(file, table.columns)
+    return Data(table[left], True, preparation, tuple(map(str, at.targets)), y, weights)
 
 
 def _column(table: Any, file: Path, name: str) -> Any:
@@ -194,32 +216,17 @@ def _weights(column: Any, name: Any, file: Path) -> NDArray[np.float64]:
     return weights
 
 
-def _from_rows(
-    file: Path,
-    targets: Sequence[str],
-    columns: str | None,
-    drop: str | None,
-    weight: str | None,
-    header: bool | None,
-) -> Data:
-    X = read_rows(file, header=header)
-    count = X.shape[1]
-    named = [_number(file, name, count) for name in targets]
-    weighing = [_number(file, weight, count)] if weight is not None else []
-    dropped = [_number(file, name, count) for name in parts_of(drop)]
-    wanted = [_number(file, name, count) for name in parts_of(columns)] or [*range(count)]
-    gone = {*named, *weighing, *dropped}
-    left = [number for number in wanted if number not in gone]
-    if not left:
-        raise InputError(f"{file.name} has no column left to learn from; leave fewer of them out.")
-    y = None
-    if named:
-        y = _dense(X[:, named])
-        y = y[:, 0] if len(named) == 1 else y
-    weights = _dense(X[:, weighing])[:, 0].astype(np.float64) if weighing else None
+def _from_rows(file: Path, X: Any, roles: _Roles) -> Data:
+    every = range(X.shape[1])
+    at = roles.found(lambda name: _number(file, name, len(every)))
+    left = at.left(file, every)
+    y = _dense(X[:, at.targets]) if at.targets else None
+    if y is not None and len(at.targets) == 1:
+        y = y[:, 0]
+    weights = _dense(X[:, at.weight])[:, 0].astype(np.float64) if at.weight else None
     # All columns, as most users want them, are not copied.
-    rows = X if left == [*range(count)] else X[:, left]
-    return Data(rows, False, tuple(f"column {number}" for number in named), y, weights)
+    rows = X if left == [*every] else X[:, left]
+    return Data(rows, False, {}, tuple(f"column {number}" for number in at.targets), y, weights)
 
 
 def _number(file: Path, name: str, count: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines, print_table, progress, shown_warnings
+from powersketch.cli.option_groups import DataOptions
 from powersketch.cli.options import data_option, model_option, output_option
 from powersketch.exceptions import InputError
 
@@ -27,8 +28,7 @@ def fit_command(
             help="Name or number (from 0) of the column to predict; may be repeated for numbers."
         ),
     ],
-    columns: given_as.Columns = None,
-    drop: given_as.Drop = None,
+    data: DataOptions = DataOptions(),
     weight: Annotated[
         str | None, data_option(help="Name or number of a column of weights of the rows.")
     ] = None,
@@ -36,8 +36,6 @@ def fit_command(
         str | None,
         data_option(help="Columns whose numbers are names of categories, separated by commas."),
     ] = None,
-    header: given_as.Header = None,
-    dtype: given_as.DType = None,
     task: Annotated[
         str,
         model_option(help="regression, classification, or auto: by the values of the target."),
@@ -99,16 +97,17 @@ def fit_command(
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
     from powersketch.cli.dask_data import opened_data
-    from powersketch.files import check_outputs
+    from powersketch.files import atomic_write, check_outputs
+    from powersketch.reports import automatic_model
     from powersketch.storage import save
 
     path = Path(file)
     model_file = model or Path(f"{path.stem}.model")
     page = report or Path(f"{path.stem}-report.html")
     check_outputs([path], [model_file, page])
-    wishes = {"columns": columns, "drop": drop, "weight": weight, "header": header, "dtype": dtype}
-    with opened_data(path, dask, targets=target, **wishes) as (data, every):
-        name = _task(data, task)
+    with opened_data(path, dask, data, target, weight) as (here, every):
+        used = _with_categories(here, categorical)
+        name = _task(used, task)
         options = given_as.merged(
             {
                 "kernel": kernel,
@@ -120,12 +119,16 @@ def fit_command(
             },
             given_as.settings_for(_model_class(name), settings),
         )
-        estimator = _estimator(name, data, categorical, options)
+        estimator = automatic_model(
+            name, table=used.is_table, preparation=used.preparation, **options
+        )
         wanted = {"task": task, "held_out": held_out, "random_state": seed, "data_name": path.name}
-        found, final = _assessed(estimator, data, every, dask, wanted)
-    found = replace(found, code=_code(path, data, estimator, model_file, weight))
-    save(final, model_file, compact=not keep_sums)
-    found.save_html(page)
+        found, final = _assessed(estimator, used, every, dask, wanted)
+    found = replace(found, code=_code(path, used, estimator, model_file, weight))
+    # Both or none: the model, which users wait for, takes its name when the page is written.
+    with atomic_write(model_file) as unfinished:
+        save(final, unfinished, compact=not keep_sums)
+        found.save_html(page)
     rows = f"all {found.shape[0]} rows"
     if dask is not None:
         rows = f"all rows by Dask (this report is that of {found.shape[0]} of them)"
@@ -137,13 +140,6 @@ def _task(data: Data, task: str) -> str:
 
     assert data.y is not None
     return "regression" if data.y.ndim > 1 else str(task_of(data.y, task).name)
-
-
-def _estimator(task: str, data: Data, categorical: str | None, options: dict[str, Any]) -> Any:
-    from powersketch.reports import automatic_model
-
-    preparation = _preparation(data, categorical)
-    return automatic_model(task, table=data.is_table, preparation=preparation, **options)
 
 
 def _assessed(
@@ -176,11 +172,16 @@ def _model_class(task: str) -> Any:
     return SketchedKernelRidge if task == "regression" else SketchedKernelRidgeClassifier
 
 
-def _preparation(data: Data, categorical: str | None) -> dict[str, Any]:
+def _with_categories(data: Data, categorical: str | None) -> Data:
+    """Return the same rows; in some columns numbers are names of categories."""
     names = given_as.parts_of(categorical)
-    if names and not data.is_table:
+    if not names:
+        return data
+    if not data.is_table:
         raise InputError("--categorical needs a table, and this file holds rows of numbers.")
-    return {"categorical": names} if names else {}
+    return replace(
+        data, preparation=given_as.merged({"categorical": names}, data.preparation, "--prepare")
+    )
 
 
 def _show(found: ModelReport, model_file: Path, page: Path, rows: str, *, as_json: bool) -> None:

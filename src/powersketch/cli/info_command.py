@@ -9,13 +9,14 @@ import typer
 
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines
+from powersketch.cli.option_groups import DataOptions
 
 
 def info_command(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A model of powersketch, or a file of data.")
     ],
-    header: given_as.Header = None,
+    data: DataOptions = DataOptions(),
     as_json: given_as.AsJson = False,
     debug: given_as.Debug = False,
 ) -> None:
@@ -25,7 +26,7 @@ def info_command(
     """
     from powersketch.files import is_data
 
-    found = _of_data(file, header) if is_data(file) else _of_model(file)
+    found = _of_data(file, data) if is_data(file) else _of_model(file)
     if as_json:
         print_json(found)
     else:
@@ -38,17 +39,16 @@ def _of_model(file: Path) -> dict[str, Any]:
     return dict(describe(file))
 
 
-def _of_data(file: Path, header: bool | None) -> dict[str, Any]:
+def _of_data(file: Path, options: DataOptions) -> dict[str, Any]:
     """Return the size of the data and, for a table, what would become of every column."""
     from powersketch.arrays import is_sparse
-    from powersketch.cli.data import load_data
     from powersketch.tables import TablePreparation
 
-    data = load_data(file, header=header)
+    data = options.load(file)
     rows, columns = data.X.shape
     found: dict[str, Any] = {"file": file.name, "rows": int(rows), "columns": int(columns)}
     if data.is_table:
-        return {**found, "recipe": TablePreparation().fit(data.X).recipe_}
+        return {**found, "recipe": TablePreparation(**data.preparation).fit(data.X).recipe_}
     found["entries"] = f"{data.X.dtype}{', sparse' if is_sparse(data.X) else ''}"
     return found
 

@@ -18,6 +18,7 @@ from powersketch.cli.compare_command import compare_command
 from powersketch.cli.demo_command import demo_command
 from powersketch.cli.fit_command import fit_command
 from powersketch.cli.info_command import info_command
+from powersketch.cli.option_groups import with_single_options
 from powersketch.cli.options import DEBUG, Debug
 from powersketch.cli.predict_command import predict_command
 from powersketch.cli.solve_command import solve_command
@@ -59,7 +60,7 @@ for _name, _command in (
     ("solve", solve_command),
     ("info", info_command),
 ):
-    app.command(name=_name)(_command)
+    app.command(name=_name)(with_single_options(_command))
 
 
 def _show_version(wanted: bool) -> None:

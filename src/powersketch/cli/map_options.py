@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from powersketch.cli import options as given_as
 from powersketch.cli.options import given, merged, model_option, settings_for, size
 from powersketch.exceptions import InputError
-
-if TYPE_CHECKING:
-    from powersketch.arrays import Rows
 
 Size = Annotated[
     str, model_option("--n-components", help='Number of features, or "auto" together with --eps.')
@@ -34,32 +33,38 @@ Landmarks = Annotated[
 DEFAULT_SIZE = "100"
 
 
-def feature_map(
-    kernel: str,
-    parameters: dict[str, Any],
-    X: Rows,
-    *,
-    n_components: str,
-    eps: float | None,
-    method: str | None,
-    landmarks: bool,
-    settings: Iterable[str] | None,
-    seed: int | None,
-    jobs: int | None,
-) -> Any:
-    """Return the unfitted map; a gamma such as "scale" is found in the rows."""
-    from powersketch import LeverageNystroem
-    from powersketch.feature_maps import map_for
-    from powersketch.kernels import as_kernel
+@dataclass(frozen=True)
+class MapOptions:
+    """A feature map of a kernel."""
 
-    exact = as_kernel(kernel, X, **parameters)
-    chosen = given(n_components=size(n_components), eps=eps, random_state=seed, n_jobs=jobs)
-    if landmarks:
-        options = merged({"kernel": exact, **chosen}, settings_for(LeverageNystroem, settings))
-        return LeverageNystroem(**merged(options, given(method=method)))
-    sketch = map_for(exact, int(DEFAULT_SIZE))
-    options = merged({**chosen, **given(method=method)}, settings_for(type(sketch), settings))
-    return sketch.set_params(**options)
+    n_components: Size = DEFAULT_SIZE
+    eps: Eps = None
+    method: MethodOfMap = None
+    landmarks: Landmarks = False
+    settings: given_as.Settings = None
+    seed: given_as.Seed = None
+    jobs: given_as.Jobs = None
+
+    def unfitted(self, exact: Any) -> Any:
+        """Return the map of a kernel, not yet fitted."""
+        from powersketch import LeverageNystroem
+        from powersketch.feature_maps import map_for
+
+        chosen = given(
+            n_components=size(self.n_components),
+            eps=self.eps,
+            random_state=self.seed,
+            n_jobs=self.jobs,
+        )
+        by_method = given(method=self.method)
+        if self.landmarks:
+            settings = settings_for(LeverageNystroem, self.settings)
+            options = merged({"kernel": exact, **chosen}, settings)
+            return LeverageNystroem(**merged(options, by_method))
+        sketch = map_for(exact, int(DEFAULT_SIZE))
+        return sketch.set_params(
+            **merged({**chosen, **by_method}, settings_for(type(sketch), self.settings))
+        )
 
 
 def stored_map(model: Path, parameters: dict[str, Any], settings: Iterable[str] | None) -> Any:

@@ -79,6 +79,22 @@ Header = Annotated[
         help="Whether the first row of a .csv or .tsv file holds names; detected if not given.",
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    data_option(
+        help="How a .csv or .tsv file is encoded, such as cp1252; UTF-8, or UTF-16 with a mark, if "
+        "not given."
+    ),
+]
+Prepare = Annotated[
+    list[str] | None,
+    data_option(
+        "--prepare",
+        metavar="NAME=VALUE",
+        help="Any parameter of TablePreparation, such as max_categories=20 or dates=['day']; may "
+        "be repeated.",
+    ),
+]
 Seed = Annotated[
     int | None, model_option(help="Gives the same random numbers, and so the same result, again.")
 ]
@@ -152,19 +168,9 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def kernel_parameters(
-    degree: int | None,
-    gamma: str | None,
-    coef0: float | None,
-    order: int | None,
-    depth: int | None,
+def settings_for(
+    callable_: Callable[..., Any], texts: Iterable[str] | None, option: str = "--set"
 ) -> dict[str, Any]:
-    """Return the parameters of a kernel that were given."""
-    number = number_or_name("gamma", gamma, ("scale", "median"))
-    return given(degree=degree, gamma=number, coef0=coef0, order=order, depth=depth)
-
-
-def settings_for(callable_: Callable[..., Any], texts: Iterable[str] | None) -> dict[str, Any]:
     """Return further parameters of a class or function from texts "name=value".
 
     Values are those of Python where they can be read as such (numbers, True, None, lists, dicts),
@@ -183,14 +189,14 @@ def settings_for(callable_: Callable[..., Any], texts: Iterable[str] | None) -> 
         name, sign, value = text.partition("=")
         name = name.strip().replace("-", "_")
         if not sign:
-            raise InputError(f"--set {text} has no value: write --set {name}=VALUE.")
+            raise InputError(f"{option} {text} has no value: write {option} {name}=VALUE.")
         if name not in known:
             raise InputError(
-                f"--set {text}: {callable_.__name__} has no parameter {name!r}; it has "
+                f"{option} {text}: {callable_.__name__} has no parameter {name!r}; it has "
                 f"{', '.join(known)}."
             )
         if name in settings:
-            raise InputError(f"--set gives {name} twice: give it once.")
+            raise InputError(f"{option} gives {name} twice: give it once.")
         settings[name] = _value(value.strip())
     return settings
 
@@ -202,11 +208,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def merged(options: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def merged(
+    options: Mapping[str, Any], settings: Mapping[str, Any], option: str = "--set"
+) -> dict[str, Any]:
     """Return options and settings in one, if none is in both."""
     for name in settings:
         if name in options:
             raise InputError(
-                f"{name} is given by an option and by --set: give it once, by the option."
+                f"{name} is given by an option and by {option}: give it once, by the option."
             )
     return {**options, **settings}

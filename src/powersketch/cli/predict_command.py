@@ -31,6 +31,7 @@ def predict_command(
         bool, model_option("--proba", help="Add the probability of every class.")
     ] = False,
     header: given_as.Header = None,
+    encoding: given_as.Encoding = None,
     output: Annotated[
         Path | None,
         output_option("--output", "-o", help="A .csv file; standard output if not given."),
@@ -57,7 +58,8 @@ def predict_command(
     fitted = load(model)
     names = _headings(fitted, std=std, proba=proba)
     with shown_warnings(), progress("predicting") as bar:
-        lines = _predicted(fitted, path, header, names, bar, std=std, proba=proba)
+        reading = {"header": header, "encoding": encoding}
+        lines = _predicted(fitted, path, reading, names, bar, std=std, proba=proba)
         if as_json:
             print_json([dict(zip(names, line, strict=True)) for line in lines])
             return
@@ -99,7 +101,7 @@ def _target_count(model: Any) -> int:
 def _predicted(
     model: Any,
     path: Path,
-    header: bool | None,
+    reading: dict[str, Any],
     names: Sequence[str],
     bar: Any,
     *,
@@ -110,7 +112,7 @@ def _predicted(
     import numpy as np
 
     done = 0
-    for block in _blocks(model, path, header):
+    for block in _blocks(model, path, reading):
         columns = _with_deviations(model, block) if std else [model.predict(block)]
         columns += [model.predict_proba(block)] if proba else []
         parts = [np.asarray(part).reshape(len(columns[0]), -1).tolist() for part in columns]
@@ -131,9 +133,10 @@ def _with_deviations(model: Any, block: Any) -> list[Any]:
         ) from error
 
 
-def _blocks(model: Any, path: Path, header: bool | None) -> Iterator[Any]:
+def _blocks(model: Any, path: Path, reading: dict[str, Any]) -> Iterator[Any]:
     """Yield blocks of rows as the model takes them."""
     from powersketch.files import is_table, open_rows, table_blocks
+    from powersketch.parameters import refuse_unless_default
     from powersketch.tables import TablePreparation
 
     takes_tables = hasattr(model, "steps") and isinstance(model[0], TablePreparation)
@@ -144,9 +147,12 @@ def _blocks(model: Any, path: Path, header: bool | None) -> Iterator[Any]:
             "the same kind."
         )
     if takes_tables:
-        yield from table_blocks(path, _BLOCK_ROWS, header=header)
+        yield from table_blocks(path, _BLOCK_ROWS, **reading)
         return
-    yield from open_rows(path, header=header).blocks(_BLOCK_ROWS)
+    refuse_unless_default(
+        "--encoding", reading["encoding"], None, "for rows of numbers, which are no table"
+    )
+    yield from open_rows(path, header=reading["header"]).blocks(_BLOCK_ROWS)
 
 
 @contextmanager

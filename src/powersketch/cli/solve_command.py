@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines, progress, shown_warnings
+from powersketch.cli.option_groups import DataOptions, KernelOptions
 from powersketch.cli.options import data_option, model_option, output_option
 from powersketch.exceptions import InputError
 
@@ -21,12 +22,7 @@ def solve_command(
             help="Name or number (from 0) of the column of right-hand sides; may be repeated."
         ),
     ],
-    kernel: given_as.KernelName = "gaussian",
-    degree: given_as.Degree = None,
-    gamma: given_as.Gamma = None,
-    coef0: given_as.Coef0 = None,
-    order: given_as.Order = None,
-    depth: given_as.Depth = None,
+    kernel: KernelOptions = KernelOptions("gaussian"),
     alpha: Annotated[float, model_option(help="Added to the diagonal of K.")] = 0.0,
     tol: Annotated[float, model_option(help="The relative residual to reach.")] = 1e-6,
     operator: Annotated[
@@ -38,10 +34,7 @@ def solve_command(
     ] = "auto",
     method: Annotated[str, model_option(help="cg or gradient.")] = "cg",
     settings: given_as.Settings = None,
-    columns: given_as.Columns = None,
-    drop: given_as.Drop = None,
-    header: given_as.Header = None,
-    dtype: given_as.DType = None,
+    data: DataOptions = DataOptions(),
     seed: given_as.Seed = None,
     jobs: given_as.Jobs = None,
     output: Annotated[
@@ -64,15 +57,12 @@ def solve_command(
     Example: powersketch solve rows.npy --target 0 --kernel gaussian --alpha 0.1
     """
     from powersketch import solve_kernel_system
-    from powersketch.cli.data import load_data
     from powersketch.files import check_outputs
-    from powersketch.kernels import as_kernel
 
     path = Path(file)
     solution = output or Path(f"{path.stem}-solution.npy")
     check_outputs([path], [solution])
-    parameters = given_as.kernel_parameters(degree, gamma, coef0, order, depth)
-    exact = as_kernel(kernel, **parameters)
+    exact = kernel.exact()
     options = given_as.merged(
         {
             "alpha": alpha,
@@ -85,13 +75,11 @@ def solve_command(
         },
         given_as.settings_for(solve_kernel_system, settings),
     )
-    data = load_data(
-        path, targets=target, columns=columns, drop=drop, header=header, dtype=dtype
-    ).numbers()
-    y = _checked_numbers(data.y)
+    rows = data.load(path, target).numbers()
+    y = _checked_numbers(rows.y)
     with shown_warnings(), progress("kernel and preconditioner") as bar:
         result = solve_kernel_system(
-            data.X,
+            rows.X,
             y,
             exact,
             callback=lambda done, residual: bar(done, None, f"residual {residual:.2g}"),

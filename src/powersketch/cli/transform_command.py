@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from powersketch.cli import map_options
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines, progress, shown_warnings
+from powersketch.cli.map_options import MapOptions, stored_map
+from powersketch.cli.option_groups import KernelOptions
 from powersketch.cli.options import model_option, output_option
 from powersketch.exceptions import InputError
 
@@ -22,17 +23,8 @@ def transform_command(
             metavar="OUT", help="Where features are written: .npy, .npz, .parquet or .zarr."
         ),
     ],
-    kernel: given_as.KernelName = "polynomial",
-    degree: given_as.Degree = None,
-    gamma: given_as.Gamma = None,
-    coef0: given_as.Coef0 = None,
-    order: given_as.Order = None,
-    depth: given_as.Depth = None,
-    n_components: map_options.Size = map_options.DEFAULT_SIZE,
-    eps: map_options.Eps = None,
-    method: map_options.MethodOfMap = None,
-    landmarks: map_options.Landmarks = False,
-    settings: given_as.Settings = None,
+    kernel: KernelOptions = KernelOptions(),
+    features: MapOptions = MapOptions(),
     model: Annotated[
         Path | None,
         model_option(help="A stored feature map to apply; without it, one is fitted."),
@@ -46,8 +38,6 @@ def transform_command(
     ] = None,
     header: given_as.Header = None,
     dtype: given_as.DType = None,
-    seed: given_as.Seed = None,
-    jobs: given_as.Jobs = None,
     save_model: Annotated[
         Path | None, output_option(help="Where the fitted map is stored, for --model.")
     ] = None,
@@ -70,34 +60,24 @@ def transform_command(
 
     path = Path(file)
     check_outputs([path, *([model] if model else [])], [_file(output), save_model])
-    parameters = given_as.kernel_parameters(degree, gamma, coef0, order, depth)
+    parameters = kernel.parameters()
     checked_integer("fit-rows", fit_rows, 2)
-    if resume and seed is None and model is None:
+    if resume and features.seed is None and model is None:
         raise InputError(
             "--resume needs --seed, or the stored map of --model: without them, the "
             "features of another run are others."
         )
-    stored = None if model is None else map_options.stored_map(model, parameters, settings)
+    stored = None if model is None else stored_map(model, parameters, features.settings)
     source = open_rows(path, target, header)
     with shown_warnings(), progress("fitting") as bar:
         if stored is None:
             X = next(source.blocks(fit_rows))
             check_matrix(path, X)
-            sketch = map_options.feature_map(
-                kernel,
-                parameters,
-                X if dtype is None else X.astype(dtype),
-                n_components=n_components,
-                eps=eps,
-                method=method,
-                landmarks=landmarks,
-                settings=settings,
-                seed=seed,
-                jobs=jobs,
-            ).fit(X if dtype is None else X.astype(dtype))
+            X = X if dtype is None else X.astype(dtype)
+            sketch = features.unfitted(kernel.exact(X)).fit(X)
         else:
             sketch = stored
-        rows, features = transform_file(
+        rows, count = transform_file(
             sketch,
             source,
             output,
@@ -108,11 +88,11 @@ def transform_command(
         )
     if save_model is not None:
         save(sketch, save_model)
-    figures: dict[str, Any] = {"rows": rows, "features": features, "output": str(output)}
+    figures: dict[str, Any] = {"rows": rows, "features": count, "output": str(output)}
     if as_json:
         print_json(figures)
     else:
-        print_lines([f"{rows} rows of {features} features are in {output}."])
+        print_lines([f"{rows} rows of {count} features are in {output}."])
 
 
 def _file(output: Path) -> Path | None:

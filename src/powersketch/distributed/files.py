@@ -44,7 +44,13 @@ def connected(where: str) -> Iterator[Any]:
         yield client
 
 
-def lazy_table(path: Path, *, header: bool | None = None, columns: list[Any] | None = None) -> Any:
+def lazy_table(
+    path: Path,
+    *,
+    header: bool | None = None,
+    encoding: str | None = None,
+    columns: list[Any] | None = None,
+) -> Any:
     """Return the table of a file, or of a folder of Parquet files, that all workers can read."""
     # Workers have working directories of their own.
     path, suffix = path.resolve(), path.suffix.lower()
@@ -58,7 +64,7 @@ def lazy_table(path: Path, *, header: bool | None = None, columns: list[Any] | N
             "convert it, or leave Dask out."
         )
     names: dict[str, Any] = {"header": None} if header is False else {}
-    table = dd.read_csv(path, sep=_SEPARATORS[suffix], **names)
+    table = dd.read_csv(path, sep=_SEPARATORS[suffix], encoding=encoding, **names)
     table = table.rename(columns=dict(zip(table.columns, map(str, table.columns), strict=True)))
     return table if columns is None else table[columns]
 

@@ -23,16 +23,21 @@ from powersketch.kernel_ridge import (
     KnownTargets,
     LandmarkValues,
     RowPreparation,
+    SideMeans,
     TrainingRows,
 )
+from powersketch.routines import normal_product
 
 
 class _Moments(NamedTuple):
-    """Sums over rows of weights w, of w y, of w z and of w z yᵀ, for values z."""
+    """Sums over rows of weights w, of w y, of w z and of w z yᵀ, for values z.
 
-    weight: float
-    targets: Vector
-    values: Vector
+    Those of several sides stand beside each other, (w y) below each other.
+    """
+
+    weights: Vector
+    targets: Float64
+    values: Float64
     cross: Float64
 
     @classmethod
@@ -59,9 +64,9 @@ class DaskProducts:
         self._given = (everything.model, everything.known, fit.preparation, fit.features)
         self.targets = sample.targets.reshape(sample.count, -1)
         self.all_weights = np.ones(sample.count) if sample.weights is None else sample.weights
-        self._held = np.empty(0, np.int64)
+        self._held: list[NDArray[np.int64]] = []
         self._few = self._of_sample(fit.features, fit.seed)
-        self.leave_out(np.empty(0, np.intp))
+        self.size = self._few.size
 
     def _of_sample(self, features: Features, seed: int) -> DenseFeatures | LandmarkValues:
         """Return products with the rows of the sample, weighted as if they were all rows."""
@@ -69,36 +74,38 @@ class DaskProducts:
         total = sum(compute(tasks, "the sum of weights"))
         weights = self.all_weights * (total / float(self.all_weights.sum()))
         rows, intercept = replace(self.rows, weights=weights), self._fit_intercept
+        few: DenseFeatures | LandmarkValues
         if features.landmarks is not None:
-            return LandmarkValues(features, rows, fit_intercept=intercept, stored=False)
-        return DenseFeatures(features, rows, fit_intercept=intercept, stored=False, seed=seed)
+            few = LandmarkValues(features, rows, fit_intercept=intercept, stored=False)
+        else:
+            few = DenseFeatures(features, rows, fit_intercept=intercept, stored=False, seed=seed)
+        few.leave_out(np.empty(0, np.intp))
+        return few
 
-    def leave_out(self, held: Any) -> None:
-        """Give weight zero to some rows of the sample."""
+    def leave_out(self, *held: Any) -> None:
+        """Weigh the rows once for each of so many sides, without some rows of the sample each."""
         assert self.rows.numbers is not None
-        self._held = self.rows.numbers[held]
+        self.sides = len(held)
+        self._held = [self.rows.numbers[rows] for rows in held]
         tasks = self._everything.each(_block_moments, *self._given, self._held)
         moments: _Moments = compute([tree(tasks, _Moments.merged)], "means of features")[0]
-        right = self._few.to_features(moments.cross)
-        self.mean, self.target_mean = np.zeros(len(right)), np.zeros(right.shape[1])
-        if self._fit_intercept:
-            self.mean = self._few.to_features(moments.values[:, np.newaxis])[:, 0] / moments.weight
-            self.target_mean = moments.targets / moments.weight
-            right = right - np.multiply.outer(self.mean, moments.targets)
-        self._right = right
+        target_means = moments.targets / moments.weights[:, np.newaxis]
+        means = self._few.to_features(moments.values) / moments.weights
+        centres = float(self._fit_intercept)
+        self._means = SideMeans(centres * means, centres * target_means)
+        cross = self._few.to_features(moments.cross)
+        self._right = self._means.about(cross, moments.targets.ravel())
 
     def right_side(self) -> Float64:
-        """Return ΦᵀW times the targets about their means, of shape (m, t)."""
+        """Return ΦᵀW times the targets about their means, of shape (m, t) for every side."""
         return self._right
 
     def normal_product(self, V: Float64) -> Float64:
         """Return ΦᵀWΦ V in one pass."""
-        values, offset = self._few.to_values(V), self.mean @ V
-        tasks = self._everything.each(_block_product, *self._given, self._held, values, offset)
+        values, offsets = np.ascontiguousarray(self._few.to_values(V)), self._means.product(V)
+        tasks = self._everything.each(_block_product, *self._given, self._held, values, offsets)
         total = compute([tree(tasks, _added)], "products with features")[0]
-        return np.asarray(
-            self._few.to_features(total[:-1]) - np.multiply.outer(self.mean, total[-1])
-        )
+        return self._means.about(self._few.to_features(total[:-1]), total[-1])
 
     def product(self, V: Float64, rows: Any) -> Float64:
         """Return the features of some rows of the sample times coefficients."""
@@ -113,8 +120,8 @@ class DaskProducts:
         return self._few.trace()
 
     def intercept(self, coef: Float64) -> Vector:
-        """Return the constant term of every target."""
-        return np.asarray(self.target_mean - self.mean @ coef)
+        """Return the constant term of every target, side by side."""
+        return self._means.intercept(coef)
 
 
 def _prepared(
@@ -129,14 +136,14 @@ def _weight_of(block: Block, model: Any, known: KnownTargets, preparation: RowPr
 
 
 def _values_and_weights(
-    rows: TrainingRows, features: Features, held: NDArray[np.int64]
-) -> tuple[Real, Vector]:
-    """Return features, or kernel values at landmarks, and weights that are zero where held out."""
+    rows: TrainingRows, features: Features, held: Sequence[NDArray[np.int64]]
+) -> tuple[Real, Float64]:
+    """Return features, or kernel values at landmarks, and weights of every side."""
     assert rows.numbers is not None
     values = features.transform if features.landmarks is None else features.values()
-    weights = np.ones(rows.count) if rows.weights is None else rows.weights.copy()
-    weights[np.isin(rows.numbers, held)] = 0.0
-    return values(rows.X).astype(np.float64, copy=False), weights
+    weights = np.ones(rows.count) if rows.weights is None else rows.weights
+    sides = np.column_stack([weights * ~np.isin(rows.numbers, some) for some in held])
+    return np.ascontiguousarray(values(rows.X), dtype=np.float64), sides
 
 
 def _block_moments(
@@ -145,14 +152,16 @@ def _block_moments(
     known: KnownTargets,
     preparation: RowPreparation,
     features: Features,
-    held: NDArray[np.int64],
+    held: Sequence[NDArray[np.int64]],
 ) -> _Moments | None:
     rows = _prepared(block, model, known, preparation)
     if not rows.count:
         return None
     Z, weights = _values_and_weights(rows, features, held)
-    weighted = weights[:, np.newaxis] * rows.targets.reshape(rows.count, -1)
-    return _Moments(float(weights.sum()), weighted.sum(axis=0), Z.T @ weights, Z.T @ weighted)
+    targets = rows.targets.reshape(rows.count, 1, -1)
+    weighted = (weights[:, :, np.newaxis] * targets).reshape(rows.count, -1)
+    sums = weighted.sum(axis=0).reshape(weights.shape[1], -1)
+    return _Moments(weights.sum(axis=0), sums, Z.T @ weights, Z.T @ weighted)
 
 
 def _block_product(
@@ -161,17 +170,16 @@ def _block_product(
     known: KnownTargets,
     preparation: RowPreparation,
     features: Features,
-    held: NDArray[np.int64],
+    held: Sequence[NDArray[np.int64]],
     values: Float64,
-    offset: Vector,
+    offsets: Vector,
 ) -> Float64 | None:
-    """Return Zᵀ W (Z V − offset), and below it the sum over rows of what Zᵀ is multiplied by."""
+    """Return Zᵀ W (Z V − offsets), and below it the sum over rows of what Zᵀ is multiplied by."""
     rows = _prepared(block, model, known, preparation)
     if not rows.count:
         return None
     Z, weights = _values_and_weights(rows, features, held)
-    weighted = weights[:, np.newaxis] * (Z @ values - offset)
-    return np.vstack((Z.T @ weighted, weighted.sum(axis=0)))
+    return normal_product(Z, values, offsets, weights)
 
 
 def _added(parts: Sequence[Float64 | None]) -> Float64 | None:

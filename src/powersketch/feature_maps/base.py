@@ -40,6 +40,7 @@ from powersketch.parameters import (
 from powersketch.powers import POWER_METHODS, PowerOptions
 from powersketch.random_streams import RandomStreams, seed_from
 from powersketch.sketches import BASE_SKETCHES, padded_length
+from powersketch.storable import Postponable
 from powersketch.validation import REAL_ROWS, checked_rows, sound_array, without_duplicates
 
 if TYPE_CHECKING:
@@ -79,6 +80,12 @@ class FeatureMap(
         super().__init_subclass__()
         if "kernel_class" in cls.__dict__:
             cls.kernel_names = tuple(inspect.signature(cls.kernel_class).parameters)
+
+    # Of a loaded map, tables that are large are drawn by the first `transform`.
+    _row_map = Postponable[RowMap]()
+    seed_: int
+    kernel_: Kernel
+    n_components_: int
 
     n_components: int | str
     eps: float | None

@@ -201,7 +201,9 @@ def absurd_distances(X: Rows) -> tuple[NDArray[np.intp], Vector]:
     """Return the absurd rows, and how many times as far from the centre as is typical they are."""
     if X.shape[0] < _FEWEST_ROWS:
         return np.empty(0, dtype=np.intp), np.empty(0)
-    return TypicalRows.of(X).absurd(X)
+    centre = median_row(X)
+    distances = distances_from(centre, X)
+    return TypicalRows(centre, _typical_size(distances)).absurdly_far(distances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +221,10 @@ class TypicalRows:
 
     def absurd(self, X: Rows) -> tuple[NDArray[np.intp], Vector]:
         """Return rows that are absurdly far away, and how many times the typical distance."""
-        distances = distances_from(self.centre, X)
+        return self.absurdly_far(distances_from(self.centre, X))
+
+    def absurdly_far(self, distances: Vector) -> tuple[NDArray[np.intp], Vector]:
+        """Return which of these distances from the centre are absurd, and by how many times."""
         absurd = np.flatnonzero(distances > _ABSURD * self.distance)
         return absurd, distances[absurd] / self.distance
 

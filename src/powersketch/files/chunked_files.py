@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from powersketch.arrays import Real, slices
+from powersketch.arrays import Real, Rows, slices
 from powersketch.exceptions import InputError
 from powersketch.files.array_files import check_kind, chosen_array
-from powersketch.files.sources import MatrixSource, two_dimensions
+from powersketch.files.sources import MatrixSource, check_announced, two_dimensions
 
 # Zarr's names of what packs numbers. Pickle is another one: unpacking it would run code.
 _CODECS = {
@@ -43,6 +43,12 @@ class ChunkedSource(MatrixSource):
         with self._array() as stored:
             for part in slices(stored.shape[0] - start, rows):
                 yield stored[start + part.start : start + part.stop]
+
+    def read(self) -> Rows:
+        """Return all rows; chunks that a file does not have count as rows, too."""
+        with self._array() as stored:
+            check_announced(*two_dimensions(tuple(stored.shape)), stored.dtype)
+        return super().read()
 
 
 HDF5 = (".h5", ".hdf5")

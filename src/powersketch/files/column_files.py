@@ -12,10 +12,8 @@ import numpy as np
 
 from powersketch.arrays import Real, Rows
 from powersketch.exceptions import InputError
-from powersketch.execution import available_memory
-from powersketch.files.sources import RowSource
+from powersketch.files.sources import RowSource, check_announced
 from powersketch.files.text_tables import shortened, target_column
-from powersketch.pages import bytes_text
 
 FEATHER = (".feather", ".arrow")
 """The endings of Feather files; other files of columns are Parquet."""
@@ -71,12 +69,20 @@ class ColumnFile:
             yield from file.iter_batches(min(rows, 1 << 16), columns=columns)
             return
         for number in range(file.num_record_batches):
-            batch = file.get_batch(number)
+            batch = _feather_batch(file, number)
             yield batch if columns is None else batch.select(columns)
 
 
 def _feather_rows(file: Any) -> int:
-    return sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
+    return sum(_feather_batch(file, number).num_rows for number in range(file.num_record_batches))
+
+
+def _feather_batch(file: Any, number: int) -> Any:
+    try:
+        return file.get_batch(number)
+    except MemoryError:
+        # Columns that are packed announce their size, and memory is asked for before they are read.
+        raise ValueError("it announces more than there is memory for: it is damaged.") from None
 
 
 class ColumnSource(RowSource):
@@ -113,12 +119,7 @@ class ColumnSource(RowSource):
     def read(self) -> Real:
         """Return all rows; refuse more than there is memory for."""
         rows, columns = self._file.count, self.shape[1]
-        needed = 8 * rows * columns  # An entry takes 8 bytes in float64.
-        if needed > available_memory():
-            raise ValueError(
-                f"it announces {rows} rows, which need {bytes_text(needed)}, and "
-                f"{bytes_text(available_memory())} are available: it is damaged, or too large."
-            )
+        check_announced(rows, columns, np.dtype(np.float64))
         parts = [*self.blocks(1 << 16)]
         read = np.concatenate(parts) if parts else np.empty((0, columns))
         if len(read) != rows:

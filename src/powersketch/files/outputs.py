@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from powersketch.exceptions import InputError
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _STANDARD_STREAMS = (1, 2)  # standard output and standard error
 
 
@@ -30,10 +32,25 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         if final.exists():
             shutil.copymode(final, temporary)
-        yield temporary
-        os.replace(temporary, final)
+        with disk_errors(final):
+            yield temporary
+            os.replace(temporary, final)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Say in one sentence which file a disk has no room for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise OSError(
+            f"{path.name} cannot be written, as the system says: {os.strerror(error.errno)}; free "
+            "some room, or choose another disk: nothing was left behind."
+        ) from error
 
 
 def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:

@@ -6,14 +6,14 @@ there. Other formats are made of it at the end. A run that was killed finds both
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
+import math
 import os
 import shutil
+import threading
+import time
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,13 +22,16 @@ from numpy.lib import format as npy
 
 from powersketch.arrays import Real
 from powersketch.exceptions import InputError
-from powersketch.files.outputs import check_outputs
+from powersketch.files.outputs import check_outputs, disk_errors
 from powersketch.files.sources import NpySource, RowSource
+from powersketch.files.unbuffered import PAGE, UnbufferedFile
 from powersketch.pages import bytes_text
 
-# Of a .npy file, longer than needed: the number of rows is written at the end.
-_HEADER_BYTES = 192
+# Of a .npy file, longer than needed: the number of rows is written at the end, and rows begin with
+# a page.
+_HEADER_BYTES = PAGE
 _BLOCK_BYTES = 16 << 20
+_SECONDS_BETWEEN_NOTES = 0.2
 
 
 class Sink:
@@ -53,37 +56,43 @@ class Sink:
         self._state = final.with_name(f".{final.name}.progress")
         # Without an unfinished file, an old note of progress means nothing.
         resume = resume and self._unfinished.exists() and self._state.exists()
-        self._stream = self._unfinished.open("r+b" if self._unfinished.exists() else "w+b", 0)
+        self._file = UnbufferedFile(self._unfinished, os.O_RDWR | os.O_CREAT)
         try:
-            self._lock()
+            self._file.lock(f"another process is writing {path.name}")
             self.rows = self._rows_done() if resume else 0
-            self._stream.truncate(_HEADER_BYTES + self.rows * self._row_bytes)
-            self._stream.seek(0, os.SEEK_END)
+            os.truncate(self._unfinished, _HEADER_BYTES + self.rows * self._row_bytes)
         except BaseException:
-            self._stream.close()
+            self._file.close()
             raise
+        # Blocks that are written before those above them: where they begin and end.
+        self._ahead: dict[int, int] = {}
+        self._noting, self._noted = threading.Lock(), -math.inf
 
-    def write(self, block: Real) -> None:
-        """Add rows, of the sink's number of columns."""
+    def write(self, block: Real, start: int | None = None) -> None:
+        """Write rows, of the sink's number of columns, to a place or after those that are there.
+
+        Threads may write different blocks at a time, in any order.
+        """
         if block.ndim != 2 or block.shape[1] != self._columns:
             raise InputError(
                 f"a block has shape {block.shape}; allowed are rows of {self._columns} columns."
             )
-        content = np.ascontiguousarray(block, dtype=self._dtype).reshape(-1).view(np.uint8).data
-        done = 0
-        with _disk_errors(self.path):
-            while done < len(content):
-                done += self._stream.write(content[done:])
-            self.rows += len(block)
-            self._note_progress()
+        first = self.rows if start is None else start
+        content = np.ascontiguousarray(block, dtype=self._dtype).reshape(-1).view(np.uint8)
+        with disk_errors(self.path):
+            self._file.write(content, _HEADER_BYTES + first * self._row_bytes)
+            with self._noting:
+                self._ahead[first] = first + len(block)
+                while self.rows in self._ahead:
+                    self.rows = self._ahead.pop(self.rows)
+                if time.monotonic() > self._noted + _SECONDS_BETWEEN_NOTES:
+                    self._note_progress()
 
     def commit(self) -> None:
         """Give the file its name, in its format."""
-        header = self._header()
-        self._stream.seek(0)
-        self._stream.write(header)
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        with disk_errors(self.path):
+            self._file.write(np.frombuffer(self._header(), np.uint8), 0)
+            self._file.sync()
         suffix, final = self.path.suffix.lower(), Path(os.path.realpath(self.path))
         if suffix == ".npy":
             os.replace(self._unfinished, final)
@@ -92,7 +101,7 @@ class Sink:
             _remove(converted)
             try:
                 height = max(_BLOCK_BYTES // self._row_bytes, 1)
-                with _disk_errors(self.path):
+                with disk_errors(self.path):
                     _CONVERSIONS[suffix](NpySource(self._unfinished, None), height, converted)
                 if final.is_dir():
                     shutil.rmtree(final)
@@ -103,7 +112,7 @@ class Sink:
 
     def discard(self) -> None:
         """Remove what is unfinished."""
-        self._stream.close()
+        self._file.close()
         _remove(self._unfinished)
         _remove(self._state)
 
@@ -113,20 +122,13 @@ class Sink:
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, Exception):
             self.discard()
-        self._stream.close()
+        elif error is not None:
+            self._note_progress()
+        self._file.close()
 
     @property
     def _row_bytes(self) -> int:
         return self._columns * self._dtype.itemsize
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"another process is writing {self.path.name}; wait until it is done, or choose "
-                "another name."
-            ) from None
 
     def _rows_done(self) -> int:
         """Return how many rows of the same run are in the unfinished file."""
@@ -148,6 +150,7 @@ class Sink:
         temporary = self._state.with_name(f"{self._state.name}.new")
         temporary.write_text(json.dumps({"rows": self.rows, "run": self._run}), encoding="utf-8")
         os.replace(temporary, self._state)
+        self._noted = time.monotonic()
 
     def _header(self) -> bytes:
         shape = (self.rows, self._columns)
@@ -209,20 +212,6 @@ def open_sink(
             "folder: free some, or choose another disk."
         )
     return sink
-
-
-@contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    """Say in our words that a disk is full."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise InputError(
-            f"{path.name} cannot be written: {error.strerror}. Free some room, or choose another "
-            "disk; nothing was left behind."
-        ) from error
 
 
 def _remove(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import islice
@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.arrays import Real, Rows, slices
+from powersketch.execution import available_memory
 from powersketch.files.array_files import NpyHeader, read_archive, read_array, read_npy_header
 from powersketch.files.sparse_text import read_matrix_market, svmlight_lines, svmlight_rows
 from powersketch.files.text_tables import TextRows, target_column
+from powersketch.files.unbuffered import UnbufferedFile
+from powersketch.pages import bytes_text
 
 
 class RowSource(ABC):
@@ -81,7 +83,7 @@ class MatrixSource(RowSource):
 
 
 class NpySource(MatrixSource):
-    """A .npy file, of which one block at a time is mapped into memory."""
+    """A .npy file, of which one block at a time is in memory."""
 
     _header: NpyHeader
 
@@ -91,17 +93,14 @@ class NpySource(MatrixSource):
 
     def _blocks(self, rows: int, start: int) -> Iterator[Real]:
         head, count = self._header, self._header.shape[0]
-        with self.path.open("rb", buffering=0) as stream:
+        file = UnbufferedFile(self.path, os.O_RDONLY)
+        try:
             for part in slices(count - start, rows):
                 first, height = start + part.start, part.stop - part.start
-                if not head.fortran:
-                    yield _mapped(stream, head, first, height)
-                    continue
-                columns = np.empty((head.shape[1], height), head.kind)
-                for number, column in enumerate(columns):
-                    place = number * count + first
-                    _fill(stream, head.offset + place * head.kind.itemsize, column)
-                yield columns.T
+                read = _columns_first if head.fortran else _rows_first
+                yield read(file, head, first, height)
+        finally:
+            file.close()
 
     def read(self) -> Rows:
         """Return the rows, which stay on the disk until they are needed."""
@@ -109,33 +108,21 @@ class NpySource(MatrixSource):
         return rows if self._left_out is None else without_column(rows, self._left_out)
 
 
-def _mapped(stream: Any, header: NpyHeader, first: int, rows: int) -> Real:
-    """Return rows of an array in C order as a part of the file in memory, read in advance."""
+def _rows_first(file: UnbufferedFile, header: NpyHeader, first: int, rows: int) -> Real:
+    """Return rows of an array in C order."""
     row_bytes = header.shape[1] * header.kind.itemsize
-    start = header.offset + first * row_bytes
-    skipped = start % mmap.ALLOCATIONGRANULARITY
-    if not row_bytes:
-        return np.empty((rows, 0), header.kind)
-    content = mmap.mmap(
-        stream.fileno(),
-        skipped + rows * row_bytes,
-        flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0),
-        prot=mmap.PROT_READ,
-        offset=start - skipped,
-    )
-    return np.ndarray((rows, header.shape[1]), header.kind, content, skipped)
+    content, before = file.read(header.offset + first * row_bytes, rows * row_bytes)
+    return np.ndarray((rows, header.shape[1]), header.kind, content.data, before)
 
 
-def _fill(stream: Any, offset: int, target: NDArray[Any]) -> None:
-    """Read what belongs into an array from a place of a file."""
-    stream.seek(offset)
-    buffer = target.reshape(-1).view(np.uint8).data
-    done = 0
-    while done < len(buffer):
-        count = stream.readinto(buffer[done:])
-        if not count:
-            raise ValueError("it became shorter while it was read.")
-        done += count
+def _columns_first(file: UnbufferedFile, header: NpyHeader, first: int, rows: int) -> Real:
+    """Return rows of an array in Fortran order, column by column."""
+    columns = np.empty((header.shape[1], rows), header.kind)
+    for number, column in enumerate(columns):
+        start = header.offset + (number * header.shape[0] + first) * header.kind.itemsize
+        content, before = file.read(start, column.nbytes)
+        column[:] = np.ndarray(column.shape, column.dtype, content.data, before)
+    return columns.T
 
 
 class WholeSource(MatrixSource):
@@ -206,6 +193,16 @@ def without_column(rows: Any, column: int) -> Rows:
     columns = entries.col[kept] - (entries.col[kept] > column)
     shape = (rows.shape[0], rows.shape[1] - 1)
     return sparse.csr_array((entries.data[kept], (entries.row[kept], columns)), shape=shape)
+
+
+def check_announced(rows: int, columns: int, kind: np.dtype[Any]) -> None:
+    """Refuse to read at once what a file announces, but may not hold, beyond the memory left."""
+    needed = rows * columns * kind.itemsize
+    if needed > available_memory():
+        raise ValueError(
+            f"it announces {rows} rows, which need {bytes_text(needed)}, and "
+            f"{bytes_text(available_memory())} are available: it is damaged, or too large."
+        )
 
 
 def two_dimensions(shape: tuple[int, ...]) -> tuple[int, int]:

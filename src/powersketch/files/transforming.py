@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from copy import copy
 from importlib.metadata import version
-from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from powersketch.arrays import Real, Rows
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, RangeWarning, held_back, warn_user
+from powersketch.execution import thread_count
 from powersketch.files.outputs import check_outputs
 from powersketch.files.rows import errors_that_name, first_not_finite
-from powersketch.files.sinks import open_sink
+from powersketch.files.sinks import Sink, open_sink
 from powersketch.files.sources import RowSource
 from powersketch.files.text_tables import column_label
+from powersketch.files.unbuffered import aligned_empty, whole_page_rows
 from powersketch.validation import checked_dtype
+
+# Of a block of rows, the number of its first row, and an array to write to if that can be done.
+Transform: TypeAlias = Callable[[Rows, int, Real], Real]
 
 _BLOCK_BYTES = 16 << 20  # of rows and features together
 _MOST_ROWS = 1 << 16
@@ -38,8 +44,9 @@ def transform_file(
 ) -> tuple[int, int]:
     """Write the features of all rows of a source to a file.
 
-    While a block is transformed, the next one is read and the last one written. Blocks are the
-    same in every run, so that a run that was interrupted and resumed gives the same bits.
+    While a block is transformed, the next one is read and the last one written, past the system's
+    cache of files where that is possible. Blocks are the same in every run, so that a run that was
+    interrupted and resumed gives the same bits.
 
     Parameters
     ----------
@@ -73,34 +80,100 @@ def transform_file(
     height = _block_rows(source, features, kind)
     same = _run_of(run, source, height, features)
     shape = (source.shape[0], features.shape[1])
+    alone, threads = _with_one_thread(feature_map)
     with open_sink(path, shape, features.dtype, run=same, resume=resume) as sink:
-        with ThreadPoolExecutor(2) as pool:
-            writing: Future[None] | None = None
-            done = sink.rows
-            # One is filled while the other one is written.
-            outputs = cycle([np.empty((height, shape[1]), features.dtype) for _ in range(2)])
-            for block in _ahead(pool, source, height, done):
-                features = _features(feature_map, block, kind, source.path, done, next(outputs))
-                done += len(features)
-                if writing is not None:
-                    writing.result()
-                writing = pool.submit(sink.write, features)
-                if progress is not None:
-                    progress(done, source.shape[0])
-            if writing is not None:
-                writing.result()
+        stream = _Stream(source, sink, height, threads, progress)
+        stream.run(
+            lambda block, start, out: _features(alone, block, kind, source.path, start, out),
+            ((height, shape[1]), features.dtype),
+        )
         sink.commit()
-    return done, shape[1]
+    stream.warn()
+    return sink.rows, shape[1]
 
 
-def _ahead(pool: ThreadPoolExecutor, source: RowSource, rows: int, start: int) -> Iterator[Rows]:
-    """Yield blocks, each of which was read while the one before was in use."""
-    with errors_that_name(source.path):
-        blocks = source.blocks(rows, start)
-        following = pool.submit(next, blocks, None)
-        while (block := following.result()) is not None:
-            following = pool.submit(next, blocks, None)
-            yield block
+def _with_one_thread(feature_map: Any) -> tuple[Any, int]:
+    """Return a map that uses one thread, and how many of it may be used at a time."""
+    threads = thread_count(getattr(feature_map, "n_jobs", None))
+    if threads == 1 or not hasattr(feature_map, "transform_into"):
+        return feature_map, 1
+    alone = copy(feature_map)
+    alone.n_jobs = 1
+    return alone, threads
+
+
+class _Stream:
+    """Workers, each of which reads a block, transforms it and writes its features, again and again.
+
+    Blocks are read in their order, one at a time. As many are transformed at a time as there are
+    threads for it; there is one worker more, for what is read and written meanwhile.
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        sink: Sink,
+        height: int,
+        threads: int,
+        progress: Callable[[int, int | None], None] | None,
+    ) -> None:
+        self._source, self._sink, self._progress = source, sink, progress
+        self._blocks, self._height = source.blocks(height, sink.rows), height
+        self._next = self._done = sink.rows
+        self._threads, self._transforming = threads, threading.Semaphore(threads)
+        self._reading, self._reporting = threading.Lock(), threading.Lock()
+        # By the row where their blocks begin.
+        self._errors: dict[int, BaseException] = {}
+        self._warnings: dict[int, str] = {}
+
+    def run(self, transform: Transform, output: tuple[tuple[int, int], np.dtype[Any]]) -> None:
+        """Transform all blocks that are left; of several errors, the first in the file counts."""
+        stop = threading.Event()
+        with ThreadPoolExecutor(self._threads + 1) as pool:
+            try:
+                work = [
+                    pool.submit(self._work, transform, aligned_empty(*output), stop)
+                    for _ in range(self._threads + 1)
+                ]
+                wait(work)
+            finally:
+                stop.set()
+        if self._errors:
+            raise self._errors[min(self._errors)]
+
+    def _work(self, transform: Transform, out: Real, stop: threading.Event) -> None:
+        while not stop.is_set():
+            start = self._next
+            try:
+                with self._reading, errors_that_name(self._source.path):
+                    start, block = self._next, next(self._blocks, None)
+                    self._next += self._height
+                if block is None:
+                    return
+                with self._transforming, held_back(RangeWarning) as messages:
+                    features = transform(block, start, out)
+                self._sink.write(features, start)
+                self._report(start, len(features), messages)
+            except BaseException as error:
+                # Blocks before this one are still in work; those after it are not begun.
+                self._errors[start] = error
+                stop.set()
+
+    def _report(self, start: int, count: int, messages: list[str]) -> None:
+        with self._reporting:
+            self._done += count
+            if messages:
+                self._warnings[start] = messages[0]
+            if self._progress is not None:
+                self._progress(self._done, self._source.shape[0])
+
+    def warn(self) -> None:
+        """Pass on what maps had to say about the rows: once, not for every block."""
+        if self._warnings:
+            first = min(self._warnings)
+            more = len(self._warnings) - 1
+            also = f" The same is true of {more} other blocks of rows." if more else ""
+            warn_user(f"From row {first + 1} on: {self._warnings[first]}{also}", RangeWarning)
 
 
 def _features(
@@ -133,7 +206,9 @@ def _block_rows(source: RowSource, features: Real, kind: np.dtype[Any] | None) -
     entry = (source.dtype if kind is None else kind).itemsize
     beside = features.shape[1] * features.itemsize
     row = beside if source.is_sparse else source.shape[1] * entry + beside
-    return int(np.clip(_BLOCK_BYTES // max(row, 1), 1, _MOST_ROWS))
+    rows = int(np.clip(_BLOCK_BYTES // max(row, 1), 1, _MOST_ROWS))
+    unit = whole_page_rows(beside)
+    return rows if rows < unit else rows - rows % unit
 
 
 def _run_of(run: str, source: RowSource, height: int, features: Real) -> str:

@@ -13,26 +13,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.arrays import Float64, Real, Rows, Vector
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.blockwise import BlockwiseRidge
-from powersketch.kernel_ridge.columns import Columns
-from powersketch.kernel_ridge.dual import (
-    KernelSum,
-)
-from powersketch.kernel_ridge.features import (
-    Features,
-    feature_blocks,
-    row_parts,
-)
-from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
-from powersketch.kernel_ridge.training_rows import (
-    Reservoir,
-    row_blocks,
-)
+from powersketch.kernel_ridge.rows.columns import Columns
+from powersketch.kernel_ridge.rows.training_rows import Reservoir, row_blocks
+from powersketch.kernel_ridge.solving.dual import KernelSum
+from powersketch.kernel_ridge.solving.features import Features, feature_blocks, row_parts
+from powersketch.kernel_ridge.solving.statistics import GramSpectrum, RidgeSolution, RidgeStatistics
 from powersketch.validation import REAL_ROWS, sound_array
 
 
 class SketchedRidge(BlockwiseRidge):
     """Fits targets of any kind; subclasses say what the targets are and what becomes of them."""
 
+    seed_: int
     feature_map_: Any
     _features: Features | None
     _sample: Reservoir
@@ -95,8 +87,7 @@ class SketchedRidge(BlockwiseRidge):
     @cached_property
     def statistics_(self) -> RidgeStatistics:
         """Sums over all rows; this is reached only where they are not stored."""
-        check_is_fitted(self)
-        raise AttributeError(self._missing_statistics("statistics_"))
+        return self._statistics("statistics_")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: no matrix of the size of the Gram matrix, as a rule.
@@ -105,6 +96,7 @@ class SketchedRidge(BlockwiseRidge):
         """
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_posterior", None)
+        state.pop("_kept_rows", None)
         if not state.get("_statistics_kept", True):
             state.pop("statistics_", None)
             state.pop("_sample", None)
@@ -116,7 +108,7 @@ class SketchedRidge(BlockwiseRidge):
         state = {name: value for name, value in vars(self).items() if name != "_posterior"}
         if not compact or "_statistics_kept" not in state:
             return self._without_landmarks(state) if compact else state
-        for name in ("statistics_", "_sample", "_left_out"):
+        for name in ("statistics_", "_kept_rows", "_sample", "_left_out"):
             state.pop(name, None)
         return self._without_landmarks(state | {"_statistics_kept": False})
 
@@ -197,6 +189,10 @@ class SketchedRidge(BlockwiseRidge):
 
     def _statistics(self, name: str) -> RidgeStatistics:
         check_is_fitted(self)
+        try:
+            self._sum_kept_rows()
+        except InputError as error:
+            raise AttributeError(f"{name} needs sums: {error}") from error
         statistics = vars(self).get("statistics_")
         if not isinstance(statistics, RidgeStatistics):
             raise AttributeError(self._missing_statistics(name))

@@ -22,13 +22,13 @@ from powersketch.docstrings import documented
 from powersketch.engines import elsewhere_too
 from powersketch.exceptions import InputError, warn_user
 from powersketch.kernel_ridge.base import SketchedRidge
-from powersketch.kernel_ridge.path import LeftOut
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.rows.training_rows import (
     KnownTargets,
     TrainingRows,
     check_some_weight,
     checked_weights,
 )
+from powersketch.kernel_ridge.solving.left_out import LeftOut
 from powersketch.kernels import Kernel
 from powersketch.storable import storable
 from powersketch.validation import checked_rows, sound_array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,45 +14,38 @@ from powersketch.arrays import is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps import DO_NOT_COUNT, MOST_CHOICE_ROWS, are_many
-from powersketch.kernel_ridge.choice import MOST_SUMMED_FEATURES
-from powersketch.kernel_ridge.dual import (
+from powersketch.kernel_ridge.choosing.budgets import MOST_SUMMED_FEATURES
+from powersketch.kernel_ridge.choosing.model import warn_if_a_line_is_better, widened
+from powersketch.kernel_ridge.choosing.pilot import alpha_on_landmarks, without_copies
+from powersketch.kernel_ridge.rows.training_rows import Reservoir, TrainingRows
+from powersketch.kernel_ridge.settings import NEED_ALL_ROWS, RidgeSettings
+from powersketch.kernel_ridge.solving.dual import (
     DualSystem,
     KernelSum,
     exact_solution,
     sum_at_landmarks,
 )
-from powersketch.kernel_ridge.exact import exact_path
-from powersketch.kernel_ridge.features import (
-    FeatureSums,
-    feature_blocks,
+from powersketch.kernel_ridge.solving.exact import exact_path
+from powersketch.kernel_ridge.solving.factored_path import LEAST_PER_ROUNDING
+from powersketch.kernel_ridge.solving.features import FeatureSums, feature_blocks
+from powersketch.kernel_ridge.solving.iterative import MOST_DENSE_COLUMNS, IterativeRidge
+from powersketch.kernel_ridge.solving.left_out import LEFT_OUT_ROWS, LeftOut, left_out_predictions
+from powersketch.kernel_ridge.solving.many_rows import (
+    FeatureFit,
+    ManyRows,
+    RowPreparation,
+    sample_of,
 )
-from powersketch.kernel_ridge.iterative import MOST_DENSE_COLUMNS, IterativeRidge
-from powersketch.kernel_ridge.many_rows import FeatureFit, ManyRows, RowPreparation, sample_of
-from powersketch.kernel_ridge.path import (
-    LEAST_PER_ROUNDING,
-    LEFT_OUT_ROWS,
-    LeftOut,
-    checked_alphas,
-    left_out_predictions,
-    ridge_solution,
-    warn_at_lower_end,
-)
-from powersketch.kernel_ridge.pilot import without_copies
-from powersketch.kernel_ridge.precision import errors_of_float32
-from powersketch.kernel_ridge.row_products import (
+from powersketch.kernel_ridge.solving.path import checked_alphas, ridge_solution, warn_at_lower_end
+from powersketch.kernel_ridge.solving.precision import errors_of_float32
+from powersketch.kernel_ridge.solving.row_products import (
     BlockProducts,
     DenseFeatures,
     LandmarkValues,
     SparseColumns,
 )
-from powersketch.kernel_ridge.row_sketch import row_sketch_solution
-from powersketch.kernel_ridge.search import warn_if_a_line_is_better, widened
-from powersketch.kernel_ridge.settings import NEED_ALL_ROWS, RidgeSettings
-from powersketch.kernel_ridge.statistics import RidgeSolution, RidgeStatistics
-from powersketch.kernel_ridge.training_rows import (
-    Reservoir,
-    TrainingRows,
-)
+from powersketch.kernel_ridge.solving.row_sketch import row_sketch_solution
+from powersketch.kernel_ridge.solving.statistics import RidgeSolution, RidgeStatistics
 from powersketch.kernels import EntryMoments
 from powersketch.random_streams import RandomStreams
 
@@ -81,6 +75,7 @@ FITTED = (
     "solver_result_",
     "row_sketch_",
     "_statistics_kept",
+    "_kept_rows",
     "_sample",
     "_solution",
     "_left_out",
@@ -114,10 +109,14 @@ class RidgeFits(RidgeSettings):
             sample = rows
         attributes |= fitted
         fit = self._fitting(rows, attributes)
-        if fit == self._fit_primal:
-            attributes |= fit(sample, attributes, partial(self._sums, rows, attributes))
-        else:
-            attributes |= fit(rows, attributes)
+        try:
+            if fit == self._fit_primal:
+                attributes |= fit(sample, attributes, partial(self._sums, rows, attributes))
+            else:
+                attributes |= fit(rows, attributes)
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(_nothing_reached(rows, attributes))
+            raise
         self._finish(sample, given, attributes)
 
     def _fit_elsewhere(self, everything: ManyRows, given: Any, **attributes: Any) -> None:
@@ -174,6 +173,11 @@ class RidgeFits(RidgeSettings):
             return self._fit_iteratively
         plan = self._planned(rows, features.size(rows.X), features.landmarks is not None)
         fitted["_plan"] = plan
+        if plan.reason and "choice_" in fitted:
+            how = "one Gram matrix" if plan.solver == "gram" else "iterations"
+            choice = fitted["choice_"]
+            reason = f"{choice.reason}; solved by {how}, {plan.reason}"
+            fitted["choice_"] = replace(choice, reason=reason)
         return self._fit_primal if plan.solver == "gram" else self._fit_iteratively
 
     def _fit_iteratively(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +187,12 @@ class RidgeFits(RidgeSettings):
                 "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
                 "alpha='loo', or a number."
             )
-        return self._iterated(self._products(rows, fitted), fitted, rows.count)
+        solved = self._iterated(self._products(rows, fitted), fitted, rows.count)
+        if self.solver == "auto" and "_plan" in fitted:
+            # Nobody asked to do without what follows from sums.
+            kept = rows if fitted["_columns"] is not None else rows.copied()
+            solved |= {"_kept_rows": kept, "_statistics_kept": False}
+        return solved
 
     def _iterated(self, products: Any, fitted: dict[str, Any], rows: int) -> dict[str, Any]:
         """Solve by iterations on products with the features of so many rows."""
@@ -257,8 +266,13 @@ class RidgeFits(RidgeSettings):
         if isinstance(self.alpha, str):
             alphas, rows = checked_alphas(self.alphas), without_copies(rows)
             start = _first_alpha(fitted, rows.count)
+            streams = RandomStreams(seed, "kernel-ridge/exact")
+
+            def first() -> float:
+                return start or alpha_on_landmarks(rows, kernel, streams, **options)
+
             solution, left_out = exact_path(
-                rows, kernel, alphas, seed=seed, n_jobs=self.n_jobs, start=start, **options
+                rows, kernel, alphas, streams=streams, n_jobs=self.n_jobs, start=first, **options
             )
             attributes = self._from_left_out(left_out)
         else:
@@ -283,7 +297,7 @@ class RidgeFits(RidgeSettings):
     def _sums(
         self,
         rows: TrainingRows,
-        fitted: dict[str, Any],
+        fitted: Mapping[str, Any],
         *,
         before: float | None = None,
         in_float64: bool = False,
@@ -324,7 +338,7 @@ class RidgeFits(RidgeSettings):
         fitted: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return what follows from a solution, as attributes."""
-        warn_at_lower_end(solution, statistics)
+        warn_at_lower_end(solution, statistics, are_columns=fitted["_features"].feature_map is None)
         at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
         solved: dict[str, Any] = {"_solution": solution, "_kernel_sum": at_landmarks}
         if left_out:
@@ -353,6 +367,15 @@ def _first_alpha(fitted: Mapping[str, Any], rows: int) -> float | None:
     """Return the alpha of a pilot, for so many rows; None if there was no pilot."""
     per_root = fitted["_alpha_per_root"]
     return None if per_root is None else per_root * math.sqrt(rows)
+
+
+def _nothing_reached(rows: TrainingRows, fitted: Mapping[str, Any]) -> str:
+    """Say after an interrupt what was to be computed, and what takes less time."""
+    features, plan = fitted["_features"], fitted.get("_plan")
+    what = f"an exact solution for {rows.count} rows"
+    if features is not None and plan is not None:
+        what = plan.describe(features.size(rows.X), rows.count)
+    return f"The model is as it was before: interrupted was {what}. Fewer features take less time."
 
 
 def _is_wide(rows: TrainingRows) -> bool:

@@ -16,15 +16,15 @@ from powersketch.docstrings import documented
 from powersketch.engines import elsewhere_too
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.base import SketchedRidge, in_dtype_of_rows
-from powersketch.kernel_ridge.exact import ExactPosterior, check_freedom
-from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeStatistics
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.rows.training_rows import (
     KnownTargets,
     TrainingRows,
     checked_targets,
     checked_weights,
     warn_of_outlying_targets,
 )
+from powersketch.kernel_ridge.solving.exact import ExactPosterior, check_freedom
+from powersketch.kernel_ridge.solving.statistics import GramSpectrum, RidgeStatistics
 from powersketch.storable import storable
 
 # What features lack of k(x, x), in units of their last place, that may be due to rounding.

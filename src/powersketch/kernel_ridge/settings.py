@@ -15,26 +15,26 @@ from powersketch.ecosystem import DocumentationLinks
 from powersketch.exceptions import FarRowWarning, InputError, InputTypeError, held_back
 from powersketch.execution import thread_count
 from powersketch.feature_maps import ChoiceRows, FeatureMap
-from powersketch.kernel_ridge.choice import (
-    MOST_SUMMED_FEATURES,
-    Budget,
-    Choice,
-    bytes_of_block,
-    chosen_features,
-)
-from powersketch.kernel_ridge.columns import SCALINGS, checked_clip
-from powersketch.kernel_ridge.features import Features, fitted_map, has_sketch, map_of_kernel
-from powersketch.kernel_ridge.metric import FORMS
-from powersketch.kernel_ridge.path import checked_alphas
-from powersketch.kernel_ridge.pilot import without_copies
-from powersketch.kernel_ridge.search import Model, Wishes, found_model
-from powersketch.kernel_ridge.solvers import SOLVERS, Plan, Problem, planned
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.choosing.budgets import MOST_SUMMED_FEATURES, Budget, bytes_of_block
+from powersketch.kernel_ridge.choosing.maps import Choice, chosen_features
+from powersketch.kernel_ridge.choosing.metric import FORMS
+from powersketch.kernel_ridge.choosing.model import Model, Wishes, found_model
+from powersketch.kernel_ridge.choosing.pilot import without_copies
+from powersketch.kernel_ridge.choosing.solvers import SOLVERS, Plan, Problem, planned
+from powersketch.kernel_ridge.rows.columns import SCALINGS, checked_clip
+from powersketch.kernel_ridge.rows.training_rows import (
     BLOCK_BYTES,
     TrainingRows,
     warn_of_dominant_rows,
     without_absurd_rows,
 )
+from powersketch.kernel_ridge.solving.features import (
+    Features,
+    fitted_map,
+    has_sketch,
+    map_of_kernel,
+)
+from powersketch.kernel_ridge.solving.path import checked_alphas
 from powersketch.kernels import (
     EntryMoments,
     Kernel,
@@ -167,13 +167,20 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
 
     def _planned(self, rows: TrainingRows, size: int, landmarks: bool) -> Plan:
         """Return how a fit of so many features is done; refuse what does not fit the memory."""
-        solver, leaves_out = self.solver, isinstance(self.alpha, str) or self._iterates
-        if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES:
+        solver = self.solver
+        columns = int(rows.X.shape[1])  # which may be features beside those of the map
+        if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES + columns:
             # Features that were chosen are as many as sums and the budget take.
             return Plan("gram", stored=False)
+        if self.alpha == "gcv":
+            solver = "gram"
+        return planned(self._problem(rows, size, landmarks), solver, self.memory_budget)
+
+    def _problem(self, rows: TrainingRows, size: int, landmarks: bool) -> Problem:
+        """Return what the time and the memory of a fit depend on."""
         alphas = checked_alphas(self.alphas)
         searched = 0 if alphas is None else alphas.size
-        problem = Problem(
+        return Problem(
             rows.count,
             int(rows.X.shape[1]),
             size,
@@ -181,11 +188,14 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             searched if isinstance(self.alpha, str) else 1,
             landmarks,
             rows.X.dtype,
-            leaves_out,
+            isinstance(self.alpha, str) or self._iterates,
+            rows.bytes if self.solver == "auto" else 0.0,
         )
-        if self.alpha == "gcv":
-            solver = "gram"
-        return planned(problem, solver, self.memory_budget)
+
+    def _check_memory_of_sums(self, rows: TrainingRows, features: Features) -> None:
+        """Refuse sums, of rows that were fitted by iterations, that do not fit the memory."""
+        problem = self._problem(rows, features.size(rows.X), features.landmarks is not None)
+        planned(problem, "gram", self.memory_budget)
 
     def _check_penalty(self) -> None:
         kind = self._kind

@@ -164,6 +164,11 @@ class LeverageNystroem(
     True
     """
 
+    kernel_: Kernel
+    seed_: int
+    n_components_: int
+    _features: NystroemFeatures
+
     def __init__(
         self,
         kernel: Kernel | str = "gaussian",

@@ -145,6 +145,17 @@ def product(X: Rows, matrix: Real, *, threads: int = 1) -> Real:
     return out
 
 
+def normal_product(Z: Real, V: Real, offsets: Vector, weights: Float64) -> Float64:
+    """Return Zᵀ U for U = W (Z V − offsets), and below it the sums of the columns of U.
+
+    `weights` has one column or several: each is the diagonal W for as many columns of V. U is
+    rounded to the dtype of Z, in which sums are taken; those of the columns of U are float64.
+    """
+    out = np.empty((Z.shape[1] + 1, V.shape[1]))
+    _native.normal_product(Z, V, offsets, weights, out)
+    return out
+
+
 def gaussian_values(
     products: Float64,
     left: Vector,

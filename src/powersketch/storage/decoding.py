@@ -5,18 +5,23 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from powersketch.storable import remembered_method
+from powersketch.exceptions import InputError
+from powersketch.execution import AllowanceError, memory_allowance
+from powersketch.storable import postponable_names, remembered_method
 from powersketch.storage.classes import class_called, is_estimator
 from powersketch.storage.container import DTYPES
-from powersketch.storage.encoding import MOST_TEXTS
+from powersketch.storage.encoding import MOST_TEXTS, drawn_while_loading, fingerprint
+from powersketch.storage.field_types import check_part
 from powersketch.validation import sound_array
 
+_METHODS = (FunctionType, classmethod, staticmethod)
 _TYPES = {np.dtype(each).type.__name__: np.dtype(each).type for each in DTYPES}
 
 
@@ -26,9 +31,11 @@ class Decoder:
     Whatever is wrong with the data raises an ordinary exception, whose kind says nothing.
     """
 
-    def __init__(self, arrays: list[NDArray[Any]]) -> None:
-        self._arrays = arrays
+    def __init__(self, file: str, arrays: list[NDArray[Any]]) -> None:
+        self._file, self._arrays = file, arrays
         self._texts = 0
+        # Once attributes that can be made later have used it up, all others of them are.
+        self._allowance_of_later = drawn_while_loading()
         self._by_key: dict[str, Callable[[Any], Any]] = {
             "tuple": lambda node: tuple(map(self.decode, node["tuple"])),
             "dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["dict"]},
@@ -107,7 +114,13 @@ class Decoder:
         name, method = node["made"]
         make = remembered_method(class_called(name), method)
         options = {name: self.decode(option) for name, option in node["options"].items()}
-        return make(*self.decode(node["arguments"]), **options)
+        made = make(*self.decode(node["arguments"]), **options)
+        # Files of early versions have no checksum of what is drawn.
+        if "sha256" in node and fingerprint(made) != node["sha256"]:
+            raise ValueError(
+                f"the {name} that is drawn from its seed is not the one that was saved"
+            )
+        return made
 
     def _object(self, node: Any) -> Any:
         cls = class_called(node["class"])
@@ -115,18 +128,71 @@ class Decoder:
             return self._estimator(cls, node)
         names = {field.name for field in dataclasses.fields(cls) if field.init}
         _check_names(cls, node["fields"], names)
-        return cls(**{name: self.decode(value) for name, value in node["fields"].items()})
+        fields = {name: self.decode(value) for name, value in node["fields"].items()}
+        for name, value in fields.items():
+            check_part(cls, name, value)
+        return cls(**fields)
 
     def _estimator(self, cls: type, node: Any) -> Any:
         parameters = inspect.signature(cls).parameters
         _check_names(cls, node["parameters"], set(parameters))
         given = {name: self.decode(value) for name, value in node["parameters"].items()}
         estimator = cls(**given)
+        later = postponable_names(cls)
         for name, value in node["fitted"].items():
-            if not name.isidentifier() or name.startswith("__") or name in parameters:
+            is_method = isinstance(inspect.getattr_static(cls, name, None), _METHODS)
+            special = not name.isidentifier() or name.startswith("__")
+            if special or is_method or name in parameters:
                 raise ValueError(f"{cls.__name__} cannot have an attribute {name!r}")
-            vars(estimator)[name] = self.decode(value)
+            if name in later:
+                vars(estimator)[name] = self._now_or_later(cls, name, value)
+            else:
+                vars(estimator)[name] = self._attribute(cls, name, value)
         return estimator
+
+    def _attribute(self, cls: type, name: str, node: Any) -> Any:
+        value = self.decode(node)
+        check_part(cls, name, value)
+        return value
+
+    def _now_or_later(self, cls: type, name: str, node: Any) -> Any:
+        """Return an attribute, or what makes it when it is needed, if its tables are large."""
+        try:
+            with memory_allowance(self._allowance_of_later):
+                return self._attribute(cls, name, node)
+        except AllowanceError:
+            return _Later(self._file, self._arrays, cls, name, node)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Later:
+    """An attribute that is made when it is first needed; it can be pickled meanwhile."""
+
+    file: str
+    arrays: list[NDArray[Any]] = dataclasses.field(repr=False)
+    cls: type
+    name: str
+    node: Any = dataclasses.field(repr=False)
+    is_postponed: ClassVar[bool] = True
+
+    def made(self) -> Any:
+        """Return the attribute; for its tables there is all memory that is available."""
+        try:
+            with memory_allowance(None):
+                decoder = Decoder(self.file, self.arrays)
+                return decoder._attribute(self.cls, self.name, self.node)
+        # What a damaged description brings about in constructors cannot be foreseen.
+        except Exception as error:
+            raise refusal(self.file, error) from error
+
+
+def refusal(file: str, error: Exception) -> InputError:
+    """Return what is said of a file that is no model, for whatever reason."""
+    reason = str(error).rstrip(".") or type(error).__name__
+    return InputError(
+        f"{file} cannot be loaded as a model: {reason}. Save the model anew, with this version if "
+        "it is an old one."
+    )
 
 
 def _check_names(cls: type, given: Any, known: set[str]) -> None:

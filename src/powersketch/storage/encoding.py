@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from contextlib import nullcontext
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -19,9 +20,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.storable import call_of, remembered_method
+from powersketch.execution import Allowance, memory_allowance
+from powersketch.storable import call_of, postponable_names, remembered_method
 from powersketch.storage.classes import is_estimator, name_of, storable_estimators
 from powersketch.storage.container import DTYPES
+
+
+def drawn_while_loading() -> Allowance:
+    """Return how much the tables may take that are drawn anew when a model is loaded."""
+    return Allowance(8 << 20, each=4 << 20)
+
 
 MOST_TEXTS = 500_000
 """In all arrays of texts of a file: each takes ten times the memory that it takes in the file."""
@@ -94,12 +102,19 @@ class Encoder:
     def _estimator(self, estimator: Any, path: str) -> dict[str, Any]:
         """Return the parameters and the fitted attributes of an estimator."""
         names = estimator.get_params(deep=False)
+        later = postponable_names(type(estimator))
+        for name in later:
+            getattr(estimator, name, None)  # made now, if the estimator is fitted
         if hasattr(estimator, "_stored_state"):
             state = estimator._stored_state(compact=self._compact)
         else:
             state = dict(estimator.__getstate__())
         state.pop("_sklearn_version", None)
-        encoded = {name: self.encode(value, f"{path}.{name}") for name, value in state.items()}
+        encoded = {}
+        for name, value in state.items():
+            # What is made when it is first needed may take any memory that is available then.
+            with memory_allowance(None) if name in later else nullcontext():
+                encoded[name] = self.encode(value, f"{path}.{name}")
         fitted = {name: value for name, value in encoded.items() if name not in names}
         return {"parameters": {name: encoded[name] for name in names}, "fitted": fitted}
 
@@ -108,15 +123,17 @@ class Encoder:
         call = call_of(value)
         if call is None:
             return None
-        arguments = self._each(call.arguments, path)
-        options = {n: self.encode(option, f"{path}.{n}") for n, option in call.options.items()}
         try:
             again = remembered_method(type(value), call.method)(*call.arguments, **call.options)
         except InputError:
             return None  # it takes more memory than a file may ask for
-        if _fingerprint(again) != _fingerprint(value):
+        checksum = fingerprint(value)
+        if fingerprint(again) != checksum:
             return None
-        return {"made": [name, call.method], "arguments": arguments, "options": options}
+        arguments = self._each(call.arguments, path)
+        options = {n: self.encode(option, f"{path}.{n}") for n, option in call.options.items()}
+        made = [name, call.method]
+        return {"made": made, "arguments": arguments, "options": options, "sha256": checksum}
 
     def _array(self, array: NDArray[Any], path: str) -> Any:
         if array.dtype.kind == "U" or (array.dtype == object and _are_texts(array)):
@@ -174,7 +191,7 @@ def _are_texts(array: NDArray[Any]) -> bool:
     return all(type(entry) is str or entry is None for entry in array.ravel().tolist())
 
 
-def _fingerprint(value: Any) -> str:
+def fingerprint(value: Any) -> str:
     """Return a text that is the same for objects of the same fields, down to the last bit."""
     encoder = Encoder(compact=False, by_calls=False)
     description = json.dumps(encoder.encode(value, ""))

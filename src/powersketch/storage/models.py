@@ -16,19 +16,15 @@ from powersketch.files import check_outputs
 from powersketch.parameters import checked_truth
 from powersketch.storage.classes import SCIKIT_LEARN_VERSION, is_estimator
 from powersketch.storage.container import FORMAT, Content, read_content, write_content
-from powersketch.storage.decoding import Decoder
-from powersketch.storage.encoding import Encoder
-
-# Bytes of all tables that are drawn anew when a model is loaded, and of one of them; others are
-# stored as they are.
-_DRAWN_ANEW = (16 << 20, 4 << 20)
+from powersketch.storage.decoding import Decoder, refusal
+from powersketch.storage.encoding import Encoder, drawn_while_loading
 
 
 def save(model: Any, path: str | os.PathLike[str], *, compact: bool = True) -> None:
     """Write a fitted model to one file that is safe to load.
 
     The file holds a description in JSON and plain arrays, and no code. Sketches are stored as
-    their seed and sizes, where their tables can be drawn anew.
+    their seed and sizes, where their tables can be drawn anew, and the checksum of these.
 
     Parameters
     ----------
@@ -61,7 +57,7 @@ def save(model: Any, path: str | os.PathLike[str], *, compact: bool = True) -> N
     check_is_fitted(model)
     check_outputs([], [Path(path)])
     encoder = Encoder(compact=compact)
-    with memory_allowance(*_DRAWN_ANEW):
+    with memory_allowance(drawn_while_loading()):
         encoded = encoder.encode(model, type(model).__name__)
     description = {
         "powersketch": version("powersketch"),
@@ -77,7 +73,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Nothing from the file is run: it names classes of a fixed list, their parameters and arrays. It
     is refused if a single bit of it is changed, and takes no more memory than its size accounts
-    for and a few MiB. Predictions are the same, bit by bit.
+    for and a few MiB. Predictions are the same, bit by bit. Tables of sketches that take more than
+    8 MiB are drawn by the first transform, if there is memory for them.
 
     Parameters
     ----------
@@ -130,8 +127,8 @@ def _loaded(path: Path) -> tuple[Any, Content]:
         raise InputError(f"{path} is not a file; give the path of a model.")
     try:
         content = read_content(path)
-        with memory_allowance(*_DRAWN_ANEW):
-            model = Decoder(content.arrays).decode(content.description["object"])
+        with memory_allowance(drawn_while_loading()):
+            model = Decoder(path.name, content.arrays).decode(content.description["object"])
         if not is_estimator(type(model)):
             raise ValueError("it holds no estimator")
         written_with = str(content.description["scikit-learn"])
@@ -139,11 +136,7 @@ def _loaded(path: Path) -> tuple[Any, Content]:
         raise
     # What a damaged description brings about in constructors cannot be foreseen.
     except Exception as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise InputError(
-            f"{path.name} cannot be loaded as a model: {reason}. Save the model anew, with this "
-            "version if it is an old one."
-        ) from error
+        raise refusal(path.name, error) from error
     if written_with.split(".")[:2] != SCIKIT_LEARN_VERSION.split(".")[:2]:
         warn_user(
             f"{path.name} was saved with scikit-learn {written_with}, and this is "

@@ -166,11 +166,17 @@ class HashedCategories(_ColumnEncoder):
 
     def transform(self, X: Any) -> Float64:
         """Return the columns of hashes."""
+        import pandas
+
         frame = self._frame(X, reset=False)
         hasher = FeatureHasher(self.n_columns, input_type="string")
-        cells = (frame.iloc[:, number] for number in range(frame.shape[1]))
-        hashed = [hasher.transform([["" if cell is None else cell] for cell in c]) for c in cells]
-        return np.concatenate([part.toarray() for part in hashed], axis=1)
+        parts = []
+        for number in range(frame.shape[1]):
+            # A column of a million cells may have a thousand categories.
+            codes, categories = pandas.factorize(frame.iloc[:, number].fillna(""))
+            hashed = hasher.transform([[category] for category in categories])
+            parts.append(hashed.toarray()[codes])
+        return np.concatenate(parts, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return what every column is called."""

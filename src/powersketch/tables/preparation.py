@@ -104,6 +104,10 @@ class TablePreparation(DocumentationLinks, TransformerMixin, BaseEstimator):
     ['size', 'missingindicator_size', 'colour_blue', 'colour_red']
     """
 
+    recipe_: list[str]
+    _columns: tuple[Column, ...]
+    _encoder: ColumnTransformer
+
     def __init__(
         self,
         *,

@@ -44,6 +44,7 @@ _NOTHING = 1e-150
 # middle row, and out of range if it exceeds this multiple of the largest one. Both limits are no
 # less than multiples of what maps have that do not look at the data.
 _UNUSUAL, _OUT_OF_RANGE = 1.25, 2.0
+_SHARE_OF_USUAL = 0.9  # of the rows given to fit
 _SMALL, _LARGE = 1e-6, 2.25
 _MUCH_MISSING = 0.02
 
@@ -123,7 +124,9 @@ class StackedMap:
         A map that does not look at the data has a variance of about 1 / size, for any row.
         """
         variances = self._variances(measured, shares, _sum_of_squares(shares))
-        unusual = max(_UNUSUAL * float(np.median(variances)), _SMALL / size)
+        median, high = np.quantile(variances, (0.5, _SHARE_OF_USUAL)).tolist()
+        # Rows given to fit may come sorted, in batches of mostly those that are far out.
+        unusual = max(_UNUSUAL * median, high, _SMALL / size)
         return unusual, max(_OUT_OF_RANGE * float(np.max(variances)), _LARGE / size)
 
     @cached_property

@@ -1,5 +1,6 @@
 """The specification: every routine in plain NumPy, same arguments and draws as the compiled one."""
 
+from powersketch.routines.reference.normal_products import normal_product
 from powersketch.routines.reference.tensor_sketch import TensorSketch, make_tensor_sketch
 from powersketch.routines.reference.transforms import (
     Chain,
@@ -25,6 +26,7 @@ __all__ = [
     "gaussian_values",
     "make_chain",
     "make_tensor_sketch",
+    "normal_product",
     "product",
     "row_moments",
     "row_structure",

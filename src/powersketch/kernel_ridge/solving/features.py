@@ -18,13 +18,13 @@ from scipy.linalg import block_diag
 from powersketch.arrays import Float64, Real, Rows, is_sparse
 from powersketch.execution import Progress
 from powersketch.feature_maps import SKETCHED_KERNELS, FeatureMap, map_for
-from powersketch.kernel_ridge.statistics import (
+from powersketch.kernel_ridge.rows.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
+from powersketch.kernel_ridge.solving.statistics import (
     Blocks,
     RidgeStatistics,
     statistics_of_blocks,
 )
-from powersketch.kernel_ridge.sums import mirror_upper_triangle
-from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, TrainingRows, row_blocks
+from powersketch.kernel_ridge.solving.sums import mirror_upper_triangle
 from powersketch.kernels import EntryMoments, Kernel
 from powersketch.linalg import TriangularRows
 from powersketch.nystroem import LeverageNystroem

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from powersketch.arrays import Float64, Vector
-from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.statistics import ALPHA_PER_ROUNDING
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.features import Features
+from powersketch.kernel_ridge.solving.statistics import ALPHA_PER_ROUNDING
 from powersketch.random_streams import RandomStreams
 
 # Below, sums in float64 take no time worth saving.

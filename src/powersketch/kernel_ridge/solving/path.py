@@ -4,52 +4,33 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError, warn_user
-from powersketch.kernel_ridge.statistics import (
+from powersketch.kernel_ridge.solving.factored_path import (
+    DECADES,
+    LEAST_SHARE,
+    USUAL_TRIES,
+    factored_path,
+    factors_are_cheaper,
+)
+from powersketch.kernel_ridge.solving.left_out import SMALLEST_SLACK, centred
+from powersketch.kernel_ridge.solving.statistics import (
     Blocks,
     GramSpectrum,
     RidgeSolution,
     RidgeStatistics,
 )
-from powersketch.linalg import TriangularRows, cholesky_in_place
-from powersketch.random_streams import RandomStreams
-from powersketch.storable import storable
 from powersketch.validation import sound_array
 
-# The leave-one-out error is a mean over at most this many rows: its standard error is then about
-# 3 % of it, and the differences along the path have much smaller ones.
-LEFT_OUT_ROWS = 2048
-LEAST_PER_ROUNDING = 2.0
-"""The least alpha that is tried, relative to that below which rounding errors decide."""
-
 _VALUES = 50
-_DECADES = 10
-_LEAST_SHARE = 10.0**-_DECADES  # of the trace of the Gram matrix, for the smallest alpha
-# Leverages come with rounding errors; one minus a leverage is not taken for less than this.
-_SMALLEST_SLACK = 1e-12
 _EQUAL_SCORES = 1e-12  # relative differences that are rounding errors
 _COLUMNS_AT_A_TIME = 1024
-# In products of m × m matrices, m the number of features, an eigendecomposition takes about this
-# long; as does a Cholesky factorisation, of which every alpha needs one.
-_EIGENDECOMPOSITION = 12.0
-_FACTORISATION = 0.5
-_FEWEST_FEATURES = 256  # to factor for every alpha
-# Default alphas are about this many if they are tried downhill: first by one ratio, then another,
-# from this share of the trace where nothing better is known.
-_USUAL_TRIES = 6
-_RATIOS = (10.0, 10.0**0.5)
-_USUAL_SHARE = 1e-6
-_LEAST_GAIN = 1e-3  # of a score, to go on in a direction
-_PROBES = 16
 # With more than this share of the features in use, further ones would be used as well.
 _MOST_IN_USE = 0.75
 # Relative change of the score per relative change of alpha; with less, the curve has levelled off.
@@ -66,21 +47,6 @@ class RegularisationWarning(UserWarning):
 
     The message names what helps most: more features, a kernel that varies faster, smaller alphas.
     """
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Some of the rows, each predicted by the model of all others.
-
-    `predictions` and `targets` have shape (n, t); `slacks` are one minus the leverages, by which
-    residuals are smaller where the row itself took part.
-    """
-
-    predictions: Float64
-    targets: Float64
-    slacks: Vector
-    weights: Vector
 
 
 def checked_alphas(alphas: ArrayLike | None) -> Vector | None:
@@ -119,7 +85,7 @@ def ridge_solution(
             f"alpha={alpha!r} needs at least 2 rows of positive weight, got 1 sample: give more "
             "rows, or a number for alpha."
         )
-    tries = _USUAL_TRIES if alphas is None else alphas.size
+    tries = USUAL_TRIES if alphas is None else alphas.size
     if alpha == "loo" and factors_are_cheaper(tries, statistics.feature_mean.size):
         left_out = list(left_out)
         solution = factored_path(
@@ -142,7 +108,7 @@ def ridge_solution(
 
 def default_alphas(trace: float, count: int = _VALUES) -> Vector:
     """Return values from 1e-10 to 1 times the trace of a matrix, ascending."""
-    return (trace or 1.0) * np.logspace(-_DECADES, 0.0, count)
+    return (trace or 1.0) * np.logspace(-DECADES, 0.0, count)
 
 
 def largest_within_error(alphas: Vector, scores: Vector, rows: int) -> float:
@@ -240,14 +206,14 @@ class RegularisationPath:
         the targets.
         """
         precise = features.astype(np.float64, copy=False)
-        Z, targets, weights, constant = _centred(
+        Z, targets, weights, constant = centred(
             self.statistics, precise, y, given, fit_intercept=self.fit_intercept
         )
         inverses = self.spectrum.inverses(alphas)
         rotated = Z @ self.spectrum.vectors
         squares = self._squared_residuals_of(rotated, targets, inverses)
         known = np.square(rotated, out=rotated) @ inverses + constant
-        slack = np.maximum(1.0 - weights[:, np.newaxis] * known, _SMALLEST_SLACK)
+        slack = np.maximum(1.0 - weights[:, np.newaxis] * known, SMALLEST_SLACK)
         return np.asarray(squares / slack**2)
 
     def _squared_residuals_of(
@@ -263,192 +229,27 @@ class RegularisationPath:
         return squares
 
 
-def factors_are_cheaper(alphas: int, features: int) -> bool:
-    """Tell whether one Cholesky factorisation per alpha takes less than an eigendecomposition."""
-    if features < _FEWEST_FEATURES:
-        return False
-    ratio = LEFT_OUT_ROWS / features
-    return alphas * (_FACTORISATION + ratio) < _EIGENDECOMPOSITION + 2.0 * ratio
-
-
-def factored_path(
-    statistics: RidgeStatistics,
-    alphas: Vector | None,
-    left_out: Blocks,
-    *,
-    fit_intercept: bool,
-    start: float | None = None,
-) -> RidgeSolution | None:
-    """Choose among a few alphas by leave-one-out, from a Cholesky factorisation for each.
-
-    None if rounding errors leave a matrix indefinite.
-    """
-    path = _FactoredPath(statistics, left_out, fit_intercept=fit_intercept)
-    try:
-        if alphas is None:
-            trace = float(np.trace(path.gram)) or 1.0
-            least = max(
-                _LEAST_SHARE * trace, LEAST_PER_ROUNDING * statistics.smallest_alpha(path.gram)
-            )
-            descend(path.score, max(start or _USUAL_SHARE * trace, least), least)
-        else:
-            for alpha in alphas.tolist():
-                path.score(alpha)
-    except np.linalg.LinAlgError:
-        return None
-    return path.best()
-
-
-def descend(
-    score: Callable[[float], float],
-    start: float,
-    least: float,
-    ratios: Sequence[float] = _RATIOS,
+def warn_at_lower_end(
+    solution: RidgeSolution, statistics: RidgeStatistics, *, are_columns: bool = False
 ) -> None:
-    """Try alphas from a start in the direction of smaller scores until they rise, then between.
+    """Warn if the chosen alpha is the smallest of several, and name what helps most first.
 
-    None is below the least; that one itself is tried where the way leads there.
+    Features may be the columns themselves, which have no gamma.
     """
-    scores = {start: score(start)}
-
-    def tried(alpha: float) -> float:
-        alpha = max(alpha, least)
-        if alpha not in scores:
-            scores[alpha] = score(alpha)
-        return scores[alpha]
-
-    for ratio in ratios:
-        for direction in (1.0 / ratio, ratio):
-            best = min(scores, key=lambda alpha: scores[alpha])
-            while tried(best * direction) < (1.0 - _LEAST_GAIN) * scores[best]:
-                best = max(best * direction, least)
-
-
-class _FactoredPath:
-    """Leave-one-out scores of single alphas, each from a factorisation."""
-
-    def __init__(self, statistics: RidgeStatistics, blocks: Blocks, *, fit_intercept: bool) -> None:
-        self.statistics, self.fit_intercept = statistics, fit_intercept
-        self.gram, self._cross, _ = statistics.moments(fit_intercept=fit_intercept)
-        self._blocks = [
-            _centred(statistics, *block, fit_intercept=fit_intercept) for block in blocks
-        ]
-        self._tried: dict[float, tuple[float, Float64]] = {}
-        self._in_use = (math.inf, 0.0)
-
-    def score(self, alpha: float) -> float:
-        """Return the score of an alpha, and remember its solution."""
-        # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
-        factor = self.gram.T.copy(order="C")
-        factor[np.diag_indices_from(factor)] += alpha
-        if alpha <= self.statistics.smallest_alpha(self.gram) or not cholesky_in_place(factor):
-            raise np.linalg.LinAlgError(f"alpha={alpha} is too small.")
-        if alpha < self._in_use[0]:
-            self._in_use = alpha, _effective_dimension(factor, alpha)
-        coef = linalg.cho_solve((factor.T, False), self._cross, check_finite=False)
-        score = _factored_score(TriangularRows.of(factor), coef, self._blocks)
-        self._tried[alpha] = score, coef
-        return score
-
-    def best(self) -> RidgeSolution:
-        """Return the solution of the least score, with all that were tried."""
-        alphas = sorted(self._tried)
-        scores = [self._tried[alpha][0] for alpha in alphas]
-        best = int(np.argmin(scores))
-        return self.statistics.solution(
-            self._tried[alphas[best]][1],
-            alphas[best],
-            fit_intercept=self.fit_intercept,
-            alphas=np.array(alphas),
-            scores=np.array(scores),
-            effective_dimension=None if best else self._in_use[1],
-        )
-
-
-def left_out_predictions(
-    statistics: RidgeStatistics, solution: RidgeSolution, blocks: Blocks
-) -> LeftOut:
-    """Return what every row would be predicted to be by the model of all others."""
-    fit_intercept = solution.fit_intercept
-    gram, _, _ = statistics.moments(fit_intercept=fit_intercept)
-    spectrum: GramSpectrum | None = None
-    factor = gram.T.copy(order="C")
-    factor[np.diag_indices_from(factor)] += solution.alpha
-    if solution.alpha <= statistics.smallest_alpha(gram) or not cholesky_in_place(factor):
-        spectrum = GramSpectrum.of(gram)
-    coef = np.atleast_2d(solution.coef).T
-    parts = []
-    for Z, y, given in blocks:
-        centred, targets, weights, constant = _centred(
-            statistics, np.asarray(Z, np.float64), y, given, fit_intercept=fit_intercept
-        )
-        residuals = targets - centred @ coef
-        if spectrum is None:
-            TriangularRows.of(factor).solve(centred)
-            known = np.einsum("ij,ij->i", centred, centred) + constant
-        else:
-            known = (centred @ spectrum.vectors) ** 2 @ spectrum.inverses(solution.alpha) + constant
-        slack = np.maximum(1.0 - weights * known, _SMALLEST_SLACK)
-        original = y.reshape(len(y), -1)
-        parts.append((original - residuals / slack[:, np.newaxis], original, slack, weights))
-    return LeftOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-
-def _centred(
-    statistics: RidgeStatistics, Z: Real, y: Float64, weights: Vector | None, *, fit_intercept: bool
-) -> tuple[Real, Float64, Vector, float]:
-    """Return a block about the means, with weights and what the intercept adds to leverages.
-
-    Features of float32 stay that: leverages of six digits are good enough for a score.
-    """
-    Z = Z if Z.dtype == np.float32 else Z.astype(np.float64, copy=False)
-    weights = np.ones(Z.shape[0]) if weights is None else weights
-    targets = y.reshape(y.shape[0], -1)
-    if not fit_intercept:
-        return Z, targets, weights, 0.0
-    centred = Z - statistics.feature_mean.astype(Z.dtype)
-    return centred, targets - statistics.target_mean, weights, 1.0 / statistics.weight
-
-
-def _effective_dimension(factor: Float64, alpha: float) -> float:
-    """Return m − alpha tr (G + alpha I)⁻¹, up to a few percent, by products with random signs."""
-    features = factor.shape[0]
-    signs = RandomStreams(0, "kernel-ridge/trace").signs("probes", _PROBES * features)
-    probes = signs.reshape(features, _PROBES)
-    solved = linalg.cho_solve((factor.T, False), probes, check_finite=False)
-    return float(features - alpha * np.sum(probes * solved) / _PROBES)
-
-
-def _factored_score(
-    solver: TriangularRows, coef: Float64, blocks: list[tuple[Real, Float64, Vector, float]]
-) -> float:
-    total, weight = 0.0, 0.0
-    for Z, targets, weights, constant in blocks:
-        residuals = targets - (Z @ coef).reshape(targets.shape)
-        whitened = Z.copy()
-        (solver.in_float32 if Z.dtype == np.float32 else solver).solve(whitened)
-        known = np.einsum("ij,ij->i", whitened, whitened) + constant
-        slack = np.maximum(1.0 - weights * known, _SMALLEST_SLACK)
-        total += float(weights @ (np.mean(residuals**2, axis=1) / slack**2))
-        weight += float(weights.sum())
-    return total / weight
-
-
-def warn_at_lower_end(solution: RidgeSolution, statistics: RidgeStatistics) -> None:
-    """Warn if the chosen alpha is the smallest of several, and name what helps most first."""
     alphas, scores = solution.alphas, solution.scores
     if alphas is None or scores is None or alphas.size == 1 or solution.alpha != alphas[0]:
         return
     gram, _, squares = statistics.moments(fit_intercept=solution.fit_intercept)
     if scores[0] * statistics.count <= _PERFECT * float(np.mean(squares)):
         return
-    large = solution.alpha > _LARGE * _LEAST_SHARE * float(np.trace(gram))
+    large = solution.alpha > _LARGE * LEAST_SHARE * float(np.trace(gram))
     slope = _slope(alphas, scores) if solution.alpha > statistics.smallest_alpha(gram) else 0.0
     advice = [f"the best score is that of alpha={solution.alpha:.3g}, the smallest that was tried."]
     if large and slope > _STEEP_OF_LARGE:
         advice.append("Give smaller alphas, or None for the default ones.")
     in_use, features = solution.effective_dimension or 0.0, statistics.feature_mean.size
-    advice.append(_advice_on_features(in_use, features, statistics.count))
+    advise = _advice_on_columns if are_columns else _advice_on_features
+    advice.append(advise(in_use, features, statistics.count))
     if not large and slope > _STEEP:
         advice.append("Smaller alphas may help as well, if the data has no noise.")
     warn_user(" ".join(advice), RegularisationWarning)
@@ -466,6 +267,15 @@ def _advice_on_features(in_use: float, features: int, rows: int) -> str:
             "another gamma."
         )
     return "Try another gamma: there are as many features as rows."
+
+
+def _advice_on_columns(in_use: float, columns: int, rows: int) -> str:
+    if in_use < _MOST_IN_USE * min(columns, rows):
+        return (
+            f"Give the columns equal spread (scaling='scaled'): of {columns}, only {in_use:.0f} "
+            "are large enough to be in use."
+        )
+    return "Use a kernel that is not linear, or 'auto'."
 
 
 def _slope(alphas: Vector, scores: Vector) -> float:

@@ -17,7 +17,15 @@ from powersketch.ecosystem import DocumentationLinks, in_library_of
 from powersketch.engines import elsewhere_too
 from powersketch.exceptions import warn_user
 from powersketch.feature_maps import MOST_CHOICE_ROWS, ChoiceRows, are_many
-from powersketch.kernel_ridge.columns import (
+from powersketch.kernel_ridge.choosing.pilot import (
+    GAMMAS,
+    Pilot,
+    Trial,
+    least_error,
+    standard_error,
+    without_copies,
+)
+from powersketch.kernel_ridge.rows.columns import (
     SCALINGS,
     Columns,
     checked_clip,
@@ -27,22 +35,14 @@ from powersketch.kernel_ridge.columns import (
     prepared_columns,
     summary_of,
 )
-from powersketch.kernel_ridge.many_rows import sample_of
-from powersketch.kernel_ridge.pilot import (
-    GAMMAS,
-    Pilot,
-    Trial,
-    least_error,
-    standard_error,
-    without_copies,
-)
-from powersketch.kernel_ridge.training_rows import (
+from powersketch.kernel_ridge.rows.training_rows import (
     LEFT_OUT,
     TrainingRows,
     checked_targets,
     checked_weights,
     without_absurd_rows,
 )
+from powersketch.kernel_ridge.solving.many_rows import sample_of
 from powersketch.kernels import Gaussian, Kernel, Linear
 from powersketch.parameters import one_of
 from powersketch.random_streams import RandomStreams, seed_from

@@ -12,18 +12,28 @@ from typing import Any, TypeVar
 import numpy as np
 
 from powersketch.exceptions import held_back, warn_user
-from powersketch.kernel_ridge.features import (
+from powersketch.kernel_ridge.choosing.budgets import (
+    MOST_SUMMED_FEATURES,
+    Budget,
+    bytes_of_fit,
+    bytes_of_scores,
+    exact_fits,
+    most_iterated_landmarks,
+    most_on_pilot,
+    most_summed,
+)
+from powersketch.kernel_ridge.choosing.model import Model
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.features import (
     LANDMARKS,
     Features,
     fitted_map,
     has_sketch,
     map_of_kernel,
 )
-from powersketch.kernel_ridge.iterative import JITTER_OF_STORED
-from powersketch.kernel_ridge.path import ridge_solution
-from powersketch.kernel_ridge.search import Model
-from powersketch.kernel_ridge.statistics import statistics_of_blocks
-from powersketch.kernel_ridge.training_rows import BLOCK_BYTES, SMALLEST_BLOCK, TrainingRows
+from powersketch.kernel_ridge.solving.iterative import JITTER_OF_STORED
+from powersketch.kernel_ridge.solving.path import ridge_solution
+from powersketch.kernel_ridge.solving.statistics import statistics_of_blocks
 from powersketch.kernels import Kernel, Linear
 from powersketch.random_streams import RandomStreams
 from powersketch.storable import storable
@@ -44,33 +54,6 @@ _FEWEST_PILOT_FEATURES = 16
 _ADVISED_TIME = 1.5
 # Times are measured this often where a budget of seconds depends on them; the shortest counts.
 _REPETITIONS = 3
-_NUMBER = 8  # bytes
-# Matrices of features × features: the Gram matrix, what LAPACK needs to decompose a copy of it, and
-# of landmarks their kernel matrix, its factor and the inverse of that.
-_MATRICES = 8
-# Arrays of the size of a block of features: the features, their deviations from the mean, and,
-# where rows are left out, the deviations in the basis of eigenvectors and their squares.
-_COPIES = 4
-# The sample of rows on which a map makes its choices, and batches of its transform.
-_OVERHEAD = 8 << 20
-_SCORES_BLOCK = 16 << 20
-_BYTES_PER_SCORE = 20
-# Exact solutions take about three factorisations, each of a third of n³ multiplications, at a rate
-# that a processor of two cores has; a fixed one, so that choices do not depend on the machine.
-_PRODUCTS_PER_SECOND = 2.5e10
-_EXACT_SECONDS, _EXACT_SECONDS_OF_LONG_ROWS = 15.0, 60.0
-_MOST_EXACT_ROWS = 15_000
-_LONG_ROWS = 4096
-_EXACT_BYTES = 4 << 30
-# Matrices of rows × rows: the kernel matrix, a weighted copy, its eigenvectors, what LAPACK needs.
-_EXACT_MATRICES = 4
-# The work of sums, rows times squared features, that is taken without a budget; and most features.
-_SUM_PRODUCTS = 1e12
-MOST_SUMMED_FEATURES = 4096
-# Landmarks that are solved for by iterations, where rows are so many that sums allow few.
-_ROWS_TO_ITERATE = 40_000
-_MOST_ITERATED = 12_288
-_STORED_BYTES = 4 << 30
 _TITLES = {
     "exact": "exact kernel",
     "columns": "linear model on the columns",
@@ -80,15 +63,6 @@ _TITLES = {
     "uniform": "Nyström map with random landmarks",
     "leverage": "Nyström map with landmarks by leverage",
 }
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The size that is asked for, or what it may cost in seconds and bytes; None is no limit."""
-
-    n_components: int | None = None
-    seconds: float | None = None
-    bytes: float | None = None
 
 
 @storable
@@ -133,7 +107,7 @@ class Candidate:
 
     def bytes(self, rows: int, features: int) -> float:
         """Return the predicted memory of a fit, with blocks of rows as short as they get."""
-        scores = _bytes_of_scores(rows, features) if self.name == "leverage" else 0.0
+        scores = bytes_of_scores(rows, features) if self.name == "leverage" else 0.0
         return max(bytes_of_fit(rows, features, self.columns), scores)
 
     def _work(self, features: int) -> float:
@@ -223,27 +197,6 @@ def chosen_features(
     return feature_map, replace(choice, model=model.reasons)
 
 
-def most_iterated_landmarks(rows: int) -> int:
-    """Return how many landmarks iterations take whose kernel values are stored."""
-    if rows < _ROWS_TO_ITERATE:
-        return 0
-    return min(_MOST_ITERATED, _STORED_BYTES // (4 * rows), rows // 4)
-
-
-def exact_fits(rows: int, columns: int, budget: Budget) -> bool:
-    """Tell whether the exact kernel of so many rows takes little enough time and memory.
-
-    Rows longer than all features together are worth more time: features would lose much of them.
-    """
-    usual = _EXACT_SECONDS_OF_LONG_ROWS if columns > _LONG_ROWS else _EXACT_SECONDS
-    seconds = usual if budget.seconds is None else budget.seconds
-    matrices, bytes = 2, float(_EXACT_BYTES)
-    if budget.bytes is not None:
-        matrices, bytes = _EXACT_MATRICES, budget.bytes - _OVERHEAD
-    in_time = rows**3 / _PRODUCTS_PER_SECOND <= seconds
-    return rows <= _MOST_EXACT_ROWS and in_time and matrices * _NUMBER * rows**2 <= bytes
-
-
 def chosen_map(
     rows: TrainingRows,
     kernel: Kernel,
@@ -330,11 +283,7 @@ def _pilot_features(rows: int, budget: Budget) -> int:
     size = min(size, budget.n_components or size)
     if budget.bytes is None:
         return size
-    # All rows of a pilot are held at once: the solution of MATRICES m² + 2 COPIES rows m = numbers.
-    numbers = max(budget.bytes - _OVERHEAD, 0.0) / _NUMBER
-    half = _COPIES * rows / _MATRICES
-    most = int(math.sqrt(half**2 + numbers / _MATRICES) - half)
-    return min(size, max(most, _FEWEST_PILOT_FEATURES))
+    return min(size, max(most_on_pilot(rows, budget.bytes), _FEWEST_PILOT_FEATURES))
 
 
 def _size_without_pilot(rows: TrainingRows, budget: Budget) -> tuple[int, str]:
@@ -422,8 +371,9 @@ def _size(
         _warn_if_cut(budget, rows.count)
         return rows.count, "landmarks can be no more than the rows"
     if budget.seconds is None and budget.bytes is None:
-        size = min(math.isqrt(int(_SUM_PRODUCTS / total)), MOST_SUMMED_FEATURES, rows.count)
-        return max(size, 1), "as many features as their sums take about half a minute for"
+        return max(
+            min(most_summed(total), rows.count), 1
+        ), "as many features as their sums take about half a minute for"
     sizes = _sizes(rows.count)
     allowed = [size for size in sizes if _fits(best, total, size, budget)]
     size = max(allowed, default=sizes[0])
@@ -459,30 +409,3 @@ def _warn_of_budget(least: str, budget: Budget, seconds: float | None, bytes: fl
 def _fits(candidate: Candidate, rows: int, features: int, budget: Budget) -> bool:
     in_time = budget.seconds is None or candidate.seconds(rows, features) <= budget.seconds
     return in_time and (budget.bytes is None or candidate.bytes(rows, features) <= budget.bytes)
-
-
-def bytes_of_fit(rows: int, features: int, columns: int) -> float:
-    """Return the most that is held at a time beside the rows, with blocks as small as they get."""
-    block = min(rows, SMALLEST_BLOCK) * features * _NUMBER
-    return _bytes_beside_blocks(features, columns) + _COPIES * block
-
-
-def bytes_of_block(budget: float | None, features: int, columns: int) -> int:
-    """Return what the features of a block may take such that a fit keeps to its budget."""
-    if budget is None:
-        return BLOCK_BYTES
-    left = (budget - _bytes_beside_blocks(features, columns)) / _COPIES
-    return int(min(max(left, 0.0), BLOCK_BYTES))
-
-
-def _bytes_of_scores(rows: int, features: int) -> float:
-    """Return the most that is held while landmarks are drawn by their leverage.
-
-    Kernel values come in blocks, partly there twice; every row has a score and a few numbers more.
-    """
-    block = min(_SCORES_BLOCK, rows * features * _NUMBER)
-    return 1.5 * block + _BYTES_PER_SCORE * rows + _NUMBER * _MATRICES * features**2
-
-
-def _bytes_beside_blocks(features: int, columns: int) -> float:
-    return _NUMBER * features * (_MATRICES * features + columns) + _OVERHEAD

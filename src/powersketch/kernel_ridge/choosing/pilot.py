@@ -18,11 +18,11 @@ from scipy import linalg, sparse
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import ordered_map
-from powersketch.kernel_ridge.columns import Columns
-from powersketch.kernel_ridge.features import dense
-from powersketch.kernel_ridge.path import RegularisationPath
-from powersketch.kernel_ridge.statistics import statistics_of_blocks
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.columns import Columns
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.features import dense
+from powersketch.kernel_ridge.solving.path import RegularisationPath
+from powersketch.kernel_ridge.solving.statistics import statistics_of_blocks
 from powersketch.kernels import ArcCosine, Gaussian, Kernel, Linear, NeuralTangent, Polynomial
 from powersketch.linalg import TriangularRows
 from powersketch.random_streams import RandomStreams
@@ -34,6 +34,7 @@ _FEW_LANDMARKS = 192
 _ROWS, _LANDMARKS = 3000, 400
 _MANY_ROWS = 50_000
 _ROWS_OF_MANY, _LANDMARKS_OF_MANY = 8000, 768
+_LANDMARKS_FOR_ALPHA = 1024
 _ALPHAS = 25
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -277,6 +278,14 @@ def _features(values: Float64, landmarks: Any) -> tuple[Float64, Float64]:
     raise InputError(
         "the kernel is not positive definite at some of the rows: use a positive definite one."
     )
+
+
+def alpha_on_landmarks(
+    rows: TrainingRows, kernel: Kernel, streams: RandomStreams, *, fit_intercept: bool
+) -> float:
+    """Return the alpha that is best on landmarks, to begin with: that of the same penalty."""
+    pilot = Pilot.with_landmarks(rows, _LANDMARKS_FOR_ALPHA, streams, fit_intercept=fit_intercept)
+    return pilot.trial(pilot.view(None), kernel).alpha
 
 
 def without_copies(rows: TrainingRows) -> TrainingRows:

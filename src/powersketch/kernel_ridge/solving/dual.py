@@ -12,9 +12,9 @@ import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
-from powersketch.kernel_ridge.features import Features, map_of_kernel
-from powersketch.kernel_ridge.statistics import RidgeSolution
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.features import Features, map_of_kernel
+from powersketch.kernel_ridge.solving.statistics import RidgeSolution
 from powersketch.kernel_systems import (
     SketchPreconditioner,
     default_rank,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,19 +13,19 @@ from scipy import linalg
 from powersketch.arrays import Float64, Rows, Vector
 from powersketch.exceptions import InputError
 from powersketch.execution import check_fits_memory, interruptible
-from powersketch.kernel_ridge.dual import with_intercept
-from powersketch.kernel_ridge.path import LeftOut, default_alphas, descend
-from powersketch.kernel_ridge.pilot import Pilot
-from powersketch.kernel_ridge.statistics import GramSpectrum, RidgeSolution
-from powersketch.kernel_ridge.training_rows import TrainingRows
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.dual import with_intercept
+from powersketch.kernel_ridge.solving.factored_path import descend
+from powersketch.kernel_ridge.solving.left_out import LeftOut
+from powersketch.kernel_ridge.solving.path import default_alphas
+from powersketch.kernel_ridge.solving.statistics import GramSpectrum, RidgeSolution
 from powersketch.kernels import Kernel
 from powersketch.linalg import cholesky_in_place
 from powersketch.random_streams import RandomStreams
 
 # Up to this many rows an eigendecomposition gives all alphas; beyond, each takes a factorisation.
 _ROWS_TO_DECOMPOSE = 1536
-# Landmarks that find an alpha to begin with, and the ratio of steps from there.
-_LANDMARKS = 1024
+# Of the steps from an alpha to begin with.
 _RATIO = 10.0**0.5
 # Of the mean diagonal of the kernel matrix: no smaller alpha leaves a matrix to factor.
 _SMALLEST_ALPHA = 1e-12
@@ -62,13 +63,13 @@ def exact_path(
     alphas: Vector | None,
     *,
     fit_intercept: bool,
-    seed: int,
+    streams: RandomStreams,
     n_jobs: int | None,
-    start: float | None = None,
+    start: Callable[[], float],
 ) -> tuple[RidgeSolution, LeftOut]:
     """Return the dual solution of the least leave-one-out error, and what rows left out got.
 
-    Of many rows, alphas are tried from a start downhill; without one, it is found on landmarks.
+    Of many rows, alphas are tried downhill from what `start` returns, which is called if needed.
     """
     if rows.count < 2:
         raise InputError(
@@ -81,7 +82,6 @@ def exact_path(
         "use features='landmarks' or 'sketch', or give fewer rows",
     )
     matrix = kernel(rows.X, dtype=np.float64, n_jobs=n_jobs)
-    streams = RandomStreams(seed, "kernel-ridge/exact")
     sample = streams.sample("left-out", rows.count, min(rows.count, _LEFT_OUT_ROWS))
     tried: dict[float, _Tried] = {}
 
@@ -99,11 +99,11 @@ def exact_path(
             score(alpha, Factored.of(matrix, rows, alpha))
     else:
         least = _SMALLEST_ALPHA * float(matrix.diagonal().mean())
-        if start is None:
-            start = _first_alpha(rows, kernel, streams, fit_intercept=fit_intercept)
-        start = max(start, least)
         descend(
-            lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)), start, least, (_RATIO,)
+            lambda alpha: score(alpha, Factored.of(matrix, rows, alpha)),
+            max(start(), least),
+            least,
+            (_RATIO,),
         )
     return _best(list(tried.values()), rows, np.sort(sample), fit_intercept=fit_intercept)
 
@@ -162,14 +162,6 @@ def _tried(
     residuals = alpha * coef[sample] / (weights * slacks)[:, np.newaxis]
     score = float(weights @ np.mean(residuals**2, axis=1) / weights.sum())
     return _Tried(alpha, score, coef, intercept, residuals, slacks)
-
-
-def _first_alpha(
-    rows: TrainingRows, kernel: Kernel, streams: RandomStreams, *, fit_intercept: bool
-) -> float:
-    """Return the alpha that is best on landmarks: the same penalty of the same kernel."""
-    pilot = Pilot.with_landmarks(rows, _LANDMARKS, streams, fit_intercept=fit_intercept)
-    return pilot.trial(pilot.view(None), kernel).alpha
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,25 +10,28 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
+from powersketch.exceptions import InputError
 from powersketch.execution import blas_thread_count, ordered_map
-from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.preconditioners import (
+from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.features import Features
+from powersketch.kernel_ridge.solving.preconditioners import (
     Inverse,
     LandmarkInverses,
     SampleInverses,
     beside_diagonal,
 )
-from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.random_streams import RandomStreams
+from powersketch.routines import normal_product
 
-# Rows of a block: few enough for their features to stay in cache between two products.
-_BLOCK_ROWS, _BLOCK_BYTES = 1024, 8 << 20
+# Rows of a block: enough for their sums to take no time worth saving.
+_BLOCK_ROWS, _BLOCK_BYTES = 2048, 32 << 20
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
 _JITTER_FOR_FLOAT32 = 1e-7
@@ -38,13 +41,17 @@ class RowProducts(Protocol):
     """What iterations ask of rows, wherever these are: sums over blocks of Zᵀ W Z v."""
 
     least_residual: float
-    mean: Vector
+    size: int
+    sides: int
+
+    def leave_out(self, *held: Any) -> None:
+        """Weigh the rows once for each of so many sides, without some rows each."""
 
     def normal_product(self, V: Float64) -> Float64:
-        """Return ΦᵀWΦ V for the features Φ about their means."""
+        """Return ΦᵀWΦ V for the features Φ about their means, and as many columns of each side."""
 
     def right_side(self) -> Float64:
-        """Return ΦᵀW times the targets about their means, of shape (m, t)."""
+        """Return ΦᵀW times the targets about their means, of shape (m, t) for every side."""
 
     def inverse(self, alpha: float) -> Inverse:
         """Return an approximate inverse of ΦᵀWΦ + alpha I."""
@@ -53,7 +60,33 @@ class RowProducts(Protocol):
         """Return about the trace of ΦᵀWΦ."""
 
     def intercept(self, coef: Float64) -> Vector:
-        """Return the constant term of every target."""
+        """Return the constant term of every target, side by side."""
+
+
+@dataclass(frozen=True, eq=False)
+class SideMeans:
+    """Means of features, of shape (m, sides), and of targets, (sides, t): zero without intercept.
+
+    Vectors have as many columns for every side.
+    """
+
+    of_features: Float64
+    of_targets: Float64
+
+    def product(self, V: Float64) -> Vector:
+        """Return the means of features times coefficients."""
+        return np.asarray(np.einsum("ij,ij->j", self._spread(V.shape[1]), V))
+
+    def intercept(self, coef: Float64) -> Vector:
+        """Return the constant term of every target, side by side."""
+        return self.of_targets.ravel() - self.product(coef)
+
+    def about(self, sums: Float64, totals: Vector) -> Float64:
+        """Return ΦᵀU for features about their means, from ZᵀU and the sums of U's columns."""
+        return sums - self._spread(sums.shape[1]) * totals
+
+    def _spread(self, columns: int) -> Float64:
+        return np.repeat(self.of_features, columns // self.of_features.shape[1], axis=1)
 
 
 class BlockProducts(ABC):
@@ -74,7 +107,6 @@ class BlockProducts(ABC):
         self._threads = blas_thread_count()
         height = min(_BLOCK_ROWS, _BLOCK_BYTES // (4 * size))
         self._parts = list(slices(rows.count, max(height, _SMALLEST_BLOCK)))
-        self.leave_out(np.empty(0, np.intp))
 
     @abstractmethod
     def block(self, rows: Any) -> Any:
@@ -96,29 +128,34 @@ class BlockProducts(ABC):
         """Return transposed features times numbers, from transposed values times them."""
         return V
 
-    def leave_out(self, held: Any) -> None:
-        """Give weight zero to some rows: they are not there, and nothing is computed again."""
-        self.weights = self.all_weights.copy()
-        self.weights[held] = 0.0
-        total = max(float(self.weights.sum()), _LEAST_WEIGHT)
-        self.target_mean = np.zeros(self.targets.shape[1])
+    def leave_out(self, *held: Any) -> None:
+        """Weigh the rows once for every set of them, which get weight zero: they are not there.
+
+        These are the sides of the system. Nothing is computed again.
+        """
+        sides, targets = len(held), self.targets
+        weights = np.repeat(self.all_weights[:, np.newaxis], sides, axis=1)
+        for side, rows in enumerate(held):
+            weights[rows, side] = 0.0
+        totals = np.maximum(weights.sum(axis=0), _LEAST_WEIGHT)
+        target_means = np.zeros((sides, targets.shape[1]))
         if self._fit_intercept:
-            self.target_mean = self.weights @ self.targets / total
-        centred = self.weights[:, np.newaxis] * (self.targets - self.target_mean)
-        shares = self.weights / total
-        sums = self._transposed_product(np.column_stack((shares, centred)))
-        self.mean, self._right = np.zeros(self.size), sums[:, 1:]
-        if self._fit_intercept:
-            self.mean = sums[:, 0]
-            self._right = self._right - np.multiply.outer(self.mean, centred.sum(axis=0))
+            target_means = weights.T @ targets / totals[:, np.newaxis]
+        centred = weights[:, :, np.newaxis] * (targets[:, np.newaxis] - target_means)
+        centred = centred.reshape(len(targets), -1)
+        sums = self._transposed_product(np.column_stack((weights / totals, centred)))
+        self._check_range(sums)
+        self.sides, self.weights = sides, weights
+        self._means = SideMeans(sums[:, :sides] * float(self._fit_intercept), target_means)
+        self._right = self._means.about(sums[:, sides:], centred.sum(axis=0))
 
     def right_side(self) -> Float64:
-        """Return ΦᵀW times the targets about their means, of shape (m, t)."""
+        """Return ΦᵀW times the targets about their means, of shape (m, t) for every side."""
         return self._right
 
     def intercept(self, coef: Float64) -> Vector:
-        """Return the constant term of every target."""
-        return np.asarray(self.target_mean - self.mean @ coef)
+        """Return the constant term of every target, side by side."""
+        return self._means.intercept(coef)
 
     def product(self, V: Float64, rows: Any) -> Float64:
         """Return the features of some rows times coefficients."""
@@ -128,22 +165,34 @@ class BlockProducts(ABC):
 
     def normal_product(self, V: Float64) -> Float64:
         """Return ΦᵀWΦ V; every block is read once."""
-        values, offset = self.to_values(V).astype(self.dtype), self.mean @ V
+        values, offsets = self.to_values(V).astype(self.dtype, "C"), self._means.product(V)
+        total = self._sum(
+            lambda part, block: self._block_product(block, values, offsets, self.weights[part])
+        )
+        return self._means.about(self.to_features(total[:-1]), total[-1])
 
-        def product(part: slice, block: Any) -> Real:
-            fitted = (block @ values).astype(np.float64) - offset
-            weighted = self.weights[part, np.newaxis] * fitted
-            sums = block.T @ weighted.astype(self.dtype)
-            return np.vstack((sums, weighted.sum(axis=0)))
+    def _block_product(self, block: Any, V: Real, offsets: Vector, weights: Float64) -> Float64:
+        return normal_product(block, V, offsets, weights)
 
-        total = self._sum(product)
-        of_features = self.to_features(total[:-1])
-        return np.asarray(of_features - np.multiply.outer(self.mean, total[-1]))
+    def _check_range(self, sums: Any) -> None:
+        """Refuse sums that are infinite or NaN, which no penalty repairs."""
+        if not np.isfinite(sums).all():
+            raise InputError(
+                "sums of products of features are infinite or NaN: features are so large that "
+                f"their squares are beyond the range of {np.dtype(self.dtype)}, in which "
+                "iterations have them. Scale the columns of X, use the Gaussian kernel, which is "
+                "bounded, or solver='gram'."
+            )
 
     def _transposed_product(self, right: Float64) -> Float64:
         """Return the transposed features times numbers for every row."""
         rounded = right.astype(self.dtype)
-        return self.to_features(self._sum(lambda part, block: block.T @ rounded[part]))
+
+        def product(part: slice, block: Any) -> Real:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(block.T @ rounded[part])
+
+        return self.to_features(self._sum(product))
 
     def _sum(self, product: Callable[[slice, Any], Real]) -> Float64:
         """Add up products of blocks in float64, and in their order whichever thread is faster."""
@@ -180,7 +229,7 @@ class DenseFeatures(BlockProducts):
         if stored:
             self._stored = np.empty((rows.count, size), np.float32)
             for part in slices(rows.count, max(_BLOCK_BYTES // size, _BLOCK_ROWS)):
-                self._stored[part] = features.transform(rows.X[part])
+                self._stored[part] = _in_float32(features.transform(rows.X[part]))
         super().__init__(rows, size, fit_intercept=fit_intercept)
         self._inverses: SampleInverses | None = None
 
@@ -189,8 +238,7 @@ class DenseFeatures(BlockProducts):
         if self._stored is not None:
             stored: Real = self._stored[rows]
             return stored
-        features: Real = self._features.transform(self.rows.X[rows])
-        return features.astype(np.float32, copy=False)
+        return _in_float32(self._features.transform(self.rows.X[rows]))
 
     def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
         # Maps of users, and warnings, belong to the thread that called.
@@ -213,13 +261,22 @@ class DenseFeatures(BlockProducts):
             # They stand for all rows, whichever are held out.
             weights = self.all_weights[chosen]
             weights = weights * (float(self.all_weights.sum()) / float(weights.sum()))
+            mean = self._means.of_features[:, 0].astype(np.float32)
             blocks = (
-                (self.block(chosen[part]) - self.mean.astype(np.float32))
+                (self.block(chosen[part]) - mean)
                 * np.sqrt(weights[part, np.newaxis]).astype(np.float32)
                 for part in slices(count, _BLOCK_ROWS)
             )
-            self._inverses = SampleInverses(blocks, count, self.size)
+            inverses = SampleInverses(blocks, count, self.size)
+            self._check_range(inverses.trace)
+            self._inverses = inverses
         return self._inverses
+
+
+def _in_float32(features: Real) -> Real:
+    """Return features in float32; what is beyond its range is refused when it is summed."""
+    with np.errstate(over="ignore"):
+        return features.astype(np.float32, copy=False)
 
 
 class LandmarkValues(BlockProducts):
@@ -317,6 +374,11 @@ class SparseColumns(BlockProducts):
     def block(self, rows: Any) -> Any:
         """Return features and columns side by side."""
         return _SideBySide(self._Z[rows], self.rows.X[rows], self._factor)
+
+    def _block_product(self, block: Any, V: Real, offsets: Vector, weights: Float64) -> Float64:
+        spread = np.repeat(weights, V.shape[1] // self.sides, axis=1)
+        weighted = spread * ((block @ V).astype(np.float64) - offsets)
+        return np.vstack((block.T @ weighted.astype(self.dtype), weighted.sum(axis=0)))
 
     def _gram_of_map(self) -> Float64:
         weighted = self._Z * self.all_weights.astype(np.float32)[:, np.newaxis]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from powersketch.arrays import Float64, Vector
-from powersketch.kernel_ridge.path import LeftOut
-from powersketch.kernel_ridge.row_products import BlockProducts, RowProducts
-from powersketch.kernel_ridge.statistics import RidgeSolution
+from powersketch.kernel_ridge.solving.left_out import LeftOut
+from powersketch.kernel_ridge.solving.row_products import BlockProducts, RowProducts
+from powersketch.kernel_ridge.solving.statistics import RidgeSolution
 from powersketch.linalg import (
     SolverResult,
     SymmetricOperator,
@@ -34,13 +34,14 @@ _HELD_OUT = 10
 _MOST_HELD_OUT = 4096
 _SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha and the first
 # Errors have levelled off if so many steps have not lowered them by this share.
-_PATIENCE, _LEAST_GAIN = 3, 1e-3
+_PATIENCE, _LEAST_GAIN = 4, 5e-4
 # A residual that is good enough where the precision of what is stored does not allow tol.
 _GOOD_RESIDUAL = 1e-2
-# With all rows, after errors of those held out have levelled off: to aim at, and to warn of.
-_LAST_RESIDUAL, _NO_RESIDUAL = 3e-3, 0.3
+# To warn of, after errors of rows held out have levelled off.
+_NO_RESIDUAL = 0.3
 _LEAST_OF_FLOAT32 = 1e-4
-_MOST_STEPS, _LAST_STEPS = 2000, 6
+_MOST_STEPS = 2000
+_NONE = np.empty(0, np.intp)
 _LEAST_WEIGHT = 1e-300
 # Alphas whose iterations share all products and one preconditioner, by this ratio.
 _TOGETHER, _RATIO = 3, 10.0**0.5
@@ -48,21 +49,21 @@ _MOST_ROUNDS = 8
 
 
 class _StackedSystem(SymmetricOperator):
-    """ΦᵀWΦ + alpha I for several alphas: vectors for them are stacked, products are shared."""
+    """ΦᵀWΦ + alpha I for several alphas, or several W: vectors are stacked, products shared."""
 
     def __init__(self, products: RowProducts, alphas: Sequence[float]) -> None:
-        super().__init__(products.mean.size * len(alphas))
+        super().__init__(products.size * products.sides * len(alphas))
         self._products, self._alphas = products, np.asarray(alphas)
         self.rounding = float(np.finfo(np.float32).eps)
         self.alpha = float(min(alphas))
 
     def describe(self) -> str:
         """Return in a few words what the operator is."""
-        return f"normal equations of {self._products.mean.size} features"
+        return f"normal equations of {self._products.size} features"
 
     def _matmat(self, V: Any) -> Any:
-        beside = side_by_side(V, len(self._alphas))
-        penalties = np.repeat(self._alphas, V.shape[1])
+        beside = side_by_side(V, len(self._alphas) * self._products.sides)
+        penalties = np.repeat(self._alphas, beside.shape[1] // len(self._alphas))
         return stacked(self._products.normal_product(beside) + beside * penalties, V.shape[1])
 
 
@@ -83,12 +84,15 @@ class _HeldOut:
     error: float = np.inf
     wrong: float = 1.0
     coef: Float64 = field(default_factory=lambda: np.empty(0))
+    intercept: Vector = field(default_factory=lambda: np.empty(0))
     predictions: Float64 = field(default_factory=lambda: np.empty(0))
-    residual: float = 1.0
 
 
 class _Watch:
-    """Looks at rows held out after every step, and tells when their errors have levelled off."""
+    """Looks at rows held out after every step, and tells when their errors have levelled off.
+
+    Where there are several sides, the first is that without these rows.
+    """
 
     def __init__(
         self, products: BlockProducts, held: Any, alphas: Sequence[float], *, classifies: bool
@@ -100,23 +104,25 @@ class _Watch:
 
     def __call__(self, solutions: Float64) -> bool:
         """Note the errors of solutions, stacked for all alphas; tell whether to stop."""
-        beside = side_by_side(solutions, len(self.found))
-        columns = solutions.shape[1]
-        fitted = self._products.product(beside, self._held)
-        for number, best in enumerate(self.found.values()):
-            part = slice(number * columns, (number + 1) * columns)
-            coef = beside[:, part]
-            self._note(best, coef, fitted[:, part] + self._products.intercept(coef))
+        products, columns = self._products, solutions.shape[1]
+        beside = side_by_side(solutions, len(self.found) * products.sides)
+        every = np.split(beside, len(self.found), axis=1)
+        fitted = products.product(np.hstack([coef[:, :columns] for coef in every]), self._held)
+        of_alphas = np.split(fitted, len(self.found), axis=1)
+        for best, coef, predictions in zip(self.found.values(), every, of_alphas, strict=True):
+            self._note(best, coef, products.intercept(coef), predictions)
         self.errors.append(min(best.error for best in self.found.values()))
         before = self.errors[:-_PATIENCE]
         return bool(before) and self.errors[-1] > (1.0 - _LEAST_GAIN) * min(before)
 
-    def _note(self, best: _HeldOut, coef: Float64, predictions: Float64) -> None:
+    def _note(self, best: _HeldOut, coef: Float64, intercept: Vector, fitted: Float64) -> None:
+        predictions = fitted + intercept[: fitted.shape[1]]
         squares = np.mean((self._targets - predictions) ** 2, axis=1)
         total = max(float(self._weights.sum()), _LEAST_WEIGHT)
         error = float(self._weights @ squares) / total
         if error < best.error:
-            best.error, best.coef, best.predictions = error, coef.copy(), predictions
+            best.error, best.coef, best.intercept = error, coef.copy(), intercept
+            best.predictions = predictions
             best.wrong = _wrong_share(predictions, self._targets) if self._classifies else 0.0
 
 
@@ -146,75 +152,51 @@ class IterativeRidge:
         count = min(max(rows // _HELD_OUT, 1), _MOST_HELD_OUT, rows - 1)
         streams = RandomStreams(self.seed, "kernel-ridge/held-out")
         held = np.sort(streams.sample("rows", rows, count))
-        products.leave_out(held)
         search = _Search(self, products, held)
-        if not isinstance(alpha, str):
-            search.try_all([alpha])
-        elif alphas is not None:
-            search.try_all(alphas[::-1].tolist())
-        else:
-            trace = products.trace() or 1.0
-            least = _SMALLEST_SHARE * trace
-            search.descend(max(start or _USUAL_SHARE * trace, least), least)
-        best, found = search.best()
+        best = search.chosen(alphas, start) if isinstance(alpha, str) else alpha
+        path = search.path() if isinstance(alpha, str) else {}
+        found = search.finish(best)
         left_out = LeftOut(
             found.predictions, products.targets[held], np.ones(count), products.all_weights[held]
         )
-        coef, result = found.coef, search.last
-        if not result.interrupted:
-            products.leave_out(held[:0])
-            # Errors of most rows level off before those of a few that are far from all others.
-            tol = max(self.tol, min(found.residual, _LAST_RESIDUAL))
-            steps, good = _LAST_STEPS, max(_NO_RESIDUAL, found.residual)
-            coef, result = self._solve_for(products, best, tol, found.coef, steps, good)
-        result = replace(result, x=coef, errors=np.array(search.errors))
-        path: dict[str, Any] = {}
-        if isinstance(alpha, str):
-            tried = sorted(search.tried)
-            path["alphas"] = np.array(tried)
-            path["scores"] = np.array([search.tried[value].error for value in tried])
-        return self._solution(products, coef, best, **path), left_out, result
+        # The last side is that of all rows.
+        columns = products.targets.shape[1]
+        coef, intercept = found.coef[:, -columns:], found.intercept[-columns:]
+        result = replace(search.last, x=coef, errors=np.array(search.errors))
+        return self._solution(products, coef, intercept, best, **path), left_out, result
 
     def solve_given(
         self, products: BlockProducts, alpha: float
     ) -> tuple[RidgeSolution, SolverResult]:
         """Return the solution for one alpha to the tolerance, with no row held out."""
-        good = 0.0 if products.least_residual < _LEAST_OF_FLOAT32 else _GOOD_RESIDUAL
-        coef, result = self._solve_for(products, alpha, self.tol, None, _MOST_STEPS, good)
-        return self._solution(products, coef, alpha), result
-
-    def _solve_for(
-        self,
-        products: BlockProducts,
-        alpha: float,
-        tol: float,
-        first: Float64 | None,
-        steps: int,
-        good: float,
-    ) -> tuple[Float64, SolverResult]:
-        """Return coefficients of shape (m, t), and warn if they are not even good."""
-        system, right = _StackedSystem(products, [alpha]), products.right_side()
+        products.leave_out(_NONE)
         result = conjugate_gradients(
-            system,
-            right,
+            _StackedSystem(products, [alpha]),
+            products.right_side(),
             preconditioner=products.inverse(alpha),
-            tol=max(tol, products.least_residual),
-            max_iterations=steps,
-            x0=first,
+            tol=max(self.tol, products.least_residual),
+            max_iterations=_MOST_STEPS,
             keep_interrupted=True,
             verbose=self.verbose,
         )
+        good = 0.0 if products.least_residual < _LEAST_OF_FLOAT32 else _GOOD_RESIDUAL
         if not result.interrupted and result.residual > good:
             warn_if_not_converged(result)
-        return result.x, result
+        intercept = products.intercept(result.x)
+        return self._solution(products, result.x, intercept, alpha), result
 
     def _solution(
-        self, products: BlockProducts, coef: Float64, alpha: float, **path: Any
+        self,
+        products: BlockProducts,
+        coef: Float64,
+        intercept: Vector,
+        alpha: float,
+        **path: Any,
     ) -> RidgeSolution:
         shape = products.rows.targets.shape[1:]
         return RidgeSolution(
             np.ascontiguousarray(coef.T.reshape((*shape, -1))),
-            products.intercept(coef).reshape(shape),
+            intercept.reshape(shape),
             alpha,
             self.fit_intercept,
             **path,
@@ -222,13 +204,45 @@ class IterativeRidge:
 
 
 class _Search:
-    """Alphas that were tried, a few at a time, and what they got at rows held out."""
+    """Alphas that are tried, a few at a time, and what they get at rows held out."""
 
     def __init__(self, ridge: IterativeRidge, products: BlockProducts, held: Any) -> None:
         self._ridge, self._products, self._held = ridge, products, held
         self.tried: dict[float, _HeldOut] = {}
         self.errors: list[float] = []
         self.last: SolverResult
+
+    def chosen(self, alphas: Vector | None, start: float | None) -> float:
+        """Return the best of given alphas, or of those around a start."""
+        self._products.leave_out(self._held)
+        if alphas is not None:
+            self.try_all(alphas[::-1].tolist())
+        else:
+            trace = self._products.trace() or 1.0
+            least = _SMALLEST_SHARE * trace
+            self.descend(max(start or _USUAL_SHARE * trace, least), least)
+        return self.best()[0]
+
+    def path(self) -> dict[str, Any]:
+        """Return the alphas that were tried and their errors, as a solution has them."""
+        tried = sorted(self.tried)
+        scores = np.array([self.tried[value].error for value in tried])
+        return {"alphas": np.array(tried), "scores": scores}
+
+    def finish(self, alpha: float) -> _HeldOut:
+        """Return what an alpha gets with all rows, iterated beside those without the held-out."""
+        if self.tried and self.last.interrupted:
+            return self.tried[alpha]
+        first = self.tried[alpha].coef if self.tried else None
+        try:
+            self._products.leave_out(self._held, _NONE)
+            found = self._iterated([alpha], first)[alpha]
+        except KeyboardInterrupt as interrupt:
+            self._keep(interrupt, "all rows took part")
+            return self.tried[alpha]
+        if not self.last.interrupted and self.last.residual > _NO_RESIDUAL:
+            warn_if_not_converged(self.last)
+        return found
 
     def best(self) -> tuple[float, _HeldOut]:
         """Return the best alpha; of classes, the one that tells most of them apart."""
@@ -266,34 +280,45 @@ class _Search:
             else:
                 return
 
+    def _keep(self, interrupt: KeyboardInterrupt, before: str) -> None:
+        """Let an interrupt outside of iterations end the search, if something was found."""
+        if not self.tried:
+            raise interrupt
+        message = f"interrupted before {before}; the best so far was kept: {self.last.message}"
+        self.last = replace(self.last, interrupted=True, message=message)
+
     def _try(self, alphas: Sequence[float]) -> None:
-        products = self._products
+        try:
+            self.tried |= self._iterated(alphas, self.best()[1].coef if self.tried else None)
+        except KeyboardInterrupt as interrupt:
+            self._keep(interrupt, f"alpha={alphas[0]:.3g} was tried")
+
+    def _iterated(self, alphas: Sequence[float], first: Float64 | None) -> dict[float, _HeldOut]:
+        """Iterate until errors level off, from the same coefficients for all alphas and sides."""
+        products, count = self._products, len(alphas) * self._products.sides
         watch = _Watch(products, self._held, alphas, classifies=self._ridge.classifies)
-        first = np.tile(self.best()[1].coef, (len(alphas), 1)) if self.tried else None
         middle = float(np.exp(np.mean(np.log(np.maximum(alphas, _LEAST_WEIGHT)))))
         invert = products.inverse(middle)
 
         def inverse(V: Float64) -> Float64:
-            return stacked(invert(side_by_side(V, len(alphas))), V.shape[1])
+            return stacked(invert(side_by_side(V, count)), V.shape[1])
 
-        result = conjugate_gradients(
+        right = stacked(products.right_side(), products.targets.shape[1])
+        self.last = conjugate_gradients(
             _StackedSystem(products, alphas),
-            np.tile(products.right_side(), (len(alphas), 1)),
+            np.tile(right, (len(alphas), 1)),
             preconditioner=inverse,
             tol=max(self._ridge.tol, products.least_residual),
             max_iterations=_MOST_STEPS,
-            x0=first,
+            x0=None if first is None else np.tile(first, (count, 1)),
             until=watch,
             keep_interrupted=True,
             verbose=self._ridge.verbose,
         )
         if not watch.errors:
-            watch(result.x.reshape(len(result.x), -1))
-        for found in watch.found.values():
-            found.residual = result.residual
-        self.last = result
-        self.tried |= watch.found
+            watch(self.last.x.reshape(len(self.last.x), -1))
         self.errors += watch.errors
+        return watch.found
 
 
 def _wrong_share(predictions: Float64, targets: Float64) -> float:

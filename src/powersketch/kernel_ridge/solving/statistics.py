@@ -15,12 +15,8 @@ from scipy.linalg.blas import dger
 from powersketch.arrays import Float64, Real, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import interruptible
-from powersketch.kernel_ridge.sums import GramSum, mirror_upper_triangle
-from powersketch.kernel_ridge.training_rows import (
-    checked_targets,
-    checked_weights,
-    row_blocks,
-)
+from powersketch.kernel_ridge.rows.training_rows import checked_targets, checked_weights, row_blocks
+from powersketch.kernel_ridge.solving.sums import GramSum, mirror_upper_triangle
 from powersketch.linalg import cholesky_solution
 from powersketch.parameters import checked_non_negative
 from powersketch.storable import storable

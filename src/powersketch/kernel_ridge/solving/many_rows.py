@@ -14,10 +14,10 @@ from powersketch.feature_maps import (
     TypicalRows,
     warn_of_far_rows,
 )
-from powersketch.kernel_ridge.columns import Columns
-from powersketch.kernel_ridge.features import Features, FeatureSums
-from powersketch.kernel_ridge.statistics import RidgeStatistics
-from powersketch.kernel_ridge.training_rows import LEFT_OUT, TrainingRows, grows_with_rows
+from powersketch.kernel_ridge.rows.columns import Columns
+from powersketch.kernel_ridge.rows.training_rows import LEFT_OUT, TrainingRows, grows_with_rows
+from powersketch.kernel_ridge.solving.features import Features, FeatureSums
+from powersketch.kernel_ridge.solving.statistics import RidgeStatistics
 from powersketch.kernels import EntryMoments
 
 

@@ -12,9 +12,9 @@ from powersketch.accuracy import statistical_dimension
 from powersketch.arrays import Float64, Real, Vector
 from powersketch.exceptions import InputError, warn_user
 from powersketch.execution import Progress, interruptible, thread_count
-from powersketch.kernel_ridge.dual import DualSystem
-from powersketch.kernel_ridge.features import Features, feature_blocks
-from powersketch.kernel_ridge.statistics import RidgeSolution
+from powersketch.kernel_ridge.solving.dual import DualSystem
+from powersketch.kernel_ridge.solving.features import Features, feature_blocks
+from powersketch.kernel_ridge.solving.statistics import RidgeSolution
 from powersketch.linalg import CholeskyFactor, conjugate_gradients, dominant_rows_message
 from powersketch.random_streams import RandomStreams
 from powersketch.sketches import SRHT

@@ -1,0 +1,1 @@
+"""Choices on a pilot: columns, kernel, metric, features, their number, and the solver."""

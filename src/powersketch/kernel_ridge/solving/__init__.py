@@ -1,0 +1,1 @@
+"""Solutions for given features or a given kernel: by sums over rows, by iterations, exactly."""
