@@ -1,7 +1,8 @@
 """Ridge regression on features with Ray: sums of blocks on the workers, one solution here.
 
-Needs ``pip install ray``. The functions are those of every other engine: `block_statistics` of a
-block of features and targets, `RidgeStatistics.merged` in the order of the blocks, and `solve`.
+Needs ``pip install ray``, and was run with version 2.60. The functions are those of every other
+engine: `block_statistics` of a block of features and targets, `RidgeStatistics.merged` in the order
+of the blocks, and `solve`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ def _rows(block: int, seed: int, block_id: Any = None) -> Any:
     return rng.random((block, COLUMNS))
 
 
-def _targets(X: Any) -> Any:
+def targets_of(X: Any) -> Any:
+    """Return the targets of rows."""
     return np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
@@ -26,7 +27,7 @@ def generated(rows: int, block: int, seed: int = 0) -> tuple[Any, Any]:
     """Return rows and targets that are generated block by block where they are needed."""
     chunks = ((block,) * (rows // block), (COLUMNS,))
     X = da.map_blocks(_rows, block, seed, chunks=chunks, meta=np.empty((0, COLUMNS)))
-    return X, X.map_blocks(_targets, drop_axis=1, meta=np.empty(0))
+    return X, X.map_blocks(targets_of, drop_axis=1, meta=np.empty(0))
 
 
 def model(features: int, rows: int) -> SketchedKernelRidge:

@@ -16,7 +16,7 @@ class Machine:
     features_per_second: float
     bytes_per_second: float
     seconds_per_task: float  # of the scheduler, for every task
-    additions_per_second: float = 4e8
+    additions_per_second: float  # of products in two sums that are merged
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from powersketch.distributed.ridge_rows import Block, DaskRows, coded_rows
 from powersketch.distributed.running import compute, tree
 from powersketch.kernel_ridge import (
     DenseFeatures,
+    FeatureFit,
     Features,
     KnownTargets,
     LandmarkValues,
@@ -57,22 +58,14 @@ class DaskProducts:
 
     least_residual = 1e-10
 
-    def __init__(
-        self,
-        everything: DaskRows,
-        preparation: RowPreparation,
-        features: Features,
-        sample: TrainingRows,
-        *,
-        fit_intercept: bool,
-        seed: int,
-    ) -> None:
-        self.rows, self._everything, self._fit_intercept = sample, everything, fit_intercept
-        self._given = (everything.model, everything.known, preparation, features)
+    def __init__(self, everything: DaskRows, fit: FeatureFit) -> None:
+        sample = fit.sample
+        self.rows, self._everything, self._fit_intercept = sample, everything, fit.fit_intercept
+        self._given = (everything.model, everything.known, fit.preparation, fit.features)
         self.targets = sample.targets.reshape(sample.count, -1)
         self.all_weights = np.ones(sample.count) if sample.weights is None else sample.weights
         self._held: list[NDArray[np.int64]] = []
-        self._few = self._of_sample(features, seed)
+        self._few = self._of_sample(fit.features, fit.seed)
         self.size = self._few.size
 
     def _of_sample(self, features: Features, seed: int) -> DenseFeatures | LandmarkValues:

@@ -25,7 +25,7 @@ from powersketch.execution import blas_threads
 from powersketch.feature_maps import DO_NOT_COUNT, MOST_CHOICE_ROWS, ChoiceRows
 from powersketch.kernel_ridge import (
     FarRows,
-    Features,
+    FeatureFit,
     FeatureSums,
     KnownTargets,
     RidgeStatistics,
@@ -175,21 +175,12 @@ class DaskRows:
         """The least and the largest of every target, as if they were two rows."""
         return np.array([self._chosen.low, self._chosen.high])
 
-    def products(
-        self,
-        preparation: RowPreparation,
-        features: Features,
-        sample: TrainingRows,
-        *,
-        fit_intercept: bool,
-        seed: int,
-    ) -> Any:
+    def products(self, fit: FeatureFit) -> Any:
         """Return products with the features of all rows, for iterations."""
         # It is built on the blocks of this file.
         from powersketch.distributed.products import DaskProducts
 
-        options: dict[str, Any] = {"fit_intercept": fit_intercept, "seed": seed}
-        return DaskProducts(self, preparation, features, sample, **options)
+        return DaskProducts(self, fit)
 
     def sums(
         self, preparation: RowPreparation, sums: FeatureSums, block_bytes: int

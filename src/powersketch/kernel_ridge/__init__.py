@@ -14,7 +14,7 @@ from powersketch.kernel_ridge.rows.training_rows import (
 )
 from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
 from powersketch.kernel_ridge.solving.features import Features, FeatureSums
-from powersketch.kernel_ridge.solving.many_rows import FarRows, ManyRows, RowPreparation
+from powersketch.kernel_ridge.solving.many_rows import FarRows, FeatureFit, ManyRows, RowPreparation
 from powersketch.kernel_ridge.solving.path import RegularisationWarning
 from powersketch.kernel_ridge.solving.row_products import DenseFeatures, LandmarkValues, SideMeans
 from powersketch.kernel_ridge.solving.row_sketch import CoarseSketchWarning, RowSketchReport
@@ -31,6 +31,7 @@ __all__ = [
     "CoarseSketchWarning",
     "DenseFeatures",
     "FarRows",
+    "FeatureFit",
     "FeatureSums",
     "Features",
     "KnownTargets",

@@ -30,7 +30,12 @@ from powersketch.kernel_ridge.solving.factored_path import LEAST_PER_ROUNDING
 from powersketch.kernel_ridge.solving.features import FeatureSums, feature_blocks
 from powersketch.kernel_ridge.solving.iterative import MOST_DENSE_COLUMNS, IterativeRidge
 from powersketch.kernel_ridge.solving.left_out import LEFT_OUT_ROWS, LeftOut, left_out_predictions
-from powersketch.kernel_ridge.solving.many_rows import ManyRows, RowPreparation, sample_of
+from powersketch.kernel_ridge.solving.many_rows import (
+    FeatureFit,
+    ManyRows,
+    RowPreparation,
+    sample_of,
+)
 from powersketch.kernel_ridge.solving.path import checked_alphas, ridge_solution, warn_at_lower_end
 from powersketch.kernel_ridge.solving.precision import errors_of_float32
 from powersketch.kernel_ridge.solving.row_products import (
@@ -124,8 +129,8 @@ class RidgeFits(RidgeSettings):
             attributes["_limits"] = widened(fitted["_limits"], everything.target_range)
         features = fitted["_features"]
         if self.solver == "cg" or features.size(sample.X) > MOST_SUMMED_FEATURES:
-            options: dict[str, Any] = {"fit_intercept": self.fit_intercept, "seed": fitted["seed_"]}
-            products = everything.products(preparation, features, sample, **options)
+            chosen = FeatureFit(preparation, features, sample, self.fit_intercept, fitted["seed_"])
+            products = everything.products(chosen)
             attributes |= self._iterated(products, attributes, everything.total)
             self._finish(sample, given, attributes)
             return

@@ -21,6 +21,16 @@ from powersketch.kernel_ridge.solving.statistics import RidgeStatistics
 from powersketch.kernels import EntryMoments
 
 
+class FeatureFit(NamedTuple):
+    """What a sample has decided, as far as products with the features of all rows need it."""
+
+    preparation: RowPreparation
+    features: Features
+    sample: TrainingRows
+    fit_intercept: bool
+    seed: int
+
+
 class ManyRows(Protocol):
     """Rows that are elsewhere: some of them that stand for all, and sums over all of them."""
 
@@ -34,15 +44,7 @@ class ManyRows(Protocol):
     ) -> RidgeStatistics:
         """Return the sums over the features of all rows, before they are finished."""
 
-    def products(
-        self,
-        preparation: RowPreparation,
-        features: Features,
-        sample: TrainingRows,
-        *,
-        fit_intercept: bool,
-        seed: int,
-    ) -> Any:
+    def products(self, fit: FeatureFit) -> Any:
         """Return products with the features of all rows, as `BlockProducts` are in memory.
 
         The rows that it holds out are among those of the sample.
