@@ -87,8 +87,8 @@ def measured(place: Place) -> dict[str, float]:
 def solver_choices(*, quick: bool) -> Table:
     return Table(
         'What solver="auto" takes, against the better of both',
-        f"{COLUMNS} columns unless said, Gaussian kernel, one alpha or the search for one, two cores, one fit "
-        "each; the ratio is that of the time of what is taken to that of the better.",
+        f"{COLUMNS} columns unless said, Gaussian kernel, one alpha or the search for one, two "
+        "cores, one fit each; the ratio is that of the time of what is taken to that of the better.",
         [_choice(place, quick=quick) for place in grid(quick=quick)],
     )
 
