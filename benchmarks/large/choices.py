@@ -88,7 +88,7 @@ def solver_choices(*, quick: bool) -> Table:
     return Table(
         'What solver="auto" takes, against the better of both',
         f"{COLUMNS} columns unless said, Gaussian kernel, one alpha or the search for one, two "
-        "cores, one fit each; the ratio is that of the time of what is taken to that of the better.",
+        "cores, one fit each; the ratio is the time of what is taken over that of the better.",
         [_choice(place, quick=quick) for place in grid(quick=quick)],
     )
 
