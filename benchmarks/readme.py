@@ -145,7 +145,12 @@ EXCERPTS = {
     ),
     "large_features": Excerpt(
         "Fashion-MNIST: many features of a sketch",
-        {"features": "features of a sketch", "seconds": "s", "GB": "GB", "error": "error"},
+        {
+            "features": "Fashion-MNIST, 60,000 rows, one alpha: features of a sketch",
+            "seconds": "s",
+            "GB": "GB",
+            "error": "error",
+        },
     ),
     "large_exact": Excerpt(
         "Exact kernel ridge regression on Fashion-MNIST, the matrix recomputed",
