@@ -20,6 +20,7 @@ from powersketch.kernel_ridge.row_products import BlockProducts, LandmarkValues
 from powersketch.kernel_ridge.solvers import Problem, planned
 from powersketch.kernel_ridge.training_rows import TrainingRows
 from powersketch.kernels import Gaussian
+from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import classifier, ridge, weights
 
 
@@ -98,6 +99,31 @@ class TestLandmarks:
         assert left_out.predictions.shape == (80, 3)
         assert result.errors is not None
         assert result.errors[-1] < result.errors[0]
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_all_rows_are_iterated_beside_those_not_held_out(self, fit_intercept: bool) -> None:
+        X, labels = rings(200)
+        targets = np.where(labels[:, np.newaxis] == np.arange(3), 1.0, -1.0)
+        landmarks = LeverageNystroem(
+            Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
+        ).fit(X)
+        rows, features = TrainingRows(X, targets, None), Features(landmarks)
+        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=True)
+        ridge = IterativeRidge(fit_intercept, 1e-6, seed=0)
+        solution, left_out, _ = ridge.solve(values, 1.0, None, None)
+        held = np.sort(RandomStreams(0, "kernel-ridge/held-out").sample("rows", 200, 20))
+        Z, others = features.transform(X), np.delete(np.arange(200), held)
+        every, without = (
+            block_statistics(Z[some], targets[some]).solve(1.0, fit_intercept=fit_intercept)
+            for some in (np.arange(200), others)
+        )
+        every_at, without_at = (Z[held] @ s.coef.T + s.intercept for s in (every, without))
+        found = Z[held] @ solution.coef.T + solution.intercept
+        distance = np.linalg.norm
+        # Iterations end when errors level off, by then much nearer to their own side.
+        assert distance(found - every_at) < 0.5 * distance(found - without_at)
+        left = left_out.predictions
+        assert distance(left - without_at) < 0.5 * distance(left - every_at)
 
     def test_rows_held_out_choose_alpha(self) -> None:
         X, labels = rings(800)
