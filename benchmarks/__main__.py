@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,7 +21,14 @@ PARTS = {
     "solvers": ("solvers.accuracy", "solvers.speed", "solvers.algorithm_2"),
     "ridge": ("ridge.row_sketch", "ridge.memory", "ridge.path", "ridge.prediction"),
     "certificates": ("certificates.coverage", "certificates.automatic_sizes"),
-    "large": ("large.images", "large.streams", "large.exact", "large.choices"),
+    "large": (
+        "large.images",
+        "large.tables",
+        "large.streams",
+        "large.exact",
+        "large.growth",
+        "large.choices",
+    ),
     "dask": ("dask.two_processes", "dask.failures", "dask.scaling"),
     "models": ("models.regressions", "models.classifications", "models.keel"),
     "comparisons": (
@@ -37,10 +44,10 @@ WITHOUT_IMAGES = ("speed", "accuracy", "memory", "house", "dask", "comparisons")
 
 def main() -> None:
     arguments = parsed_arguments()
-    modules = chosen_modules(arguments.parts)
+    chosen = chosen_parts(arguments.parts)
     try:
-        check_data(modules)
-        run(modules, quick=arguments.quick)
+        check_data(list(chosen))
+        run(chosen, quick=arguments.quick)
     except ModuleNotFoundError as error:
         sys.exit(f'{error.name} is not installed: run  pip install "powersketch[bench]"')
 
@@ -48,22 +55,34 @@ def main() -> None:
 def parsed_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = [*PARTS, *MODULES]
-    parser.add_argument(
-        "parts", nargs="*", choices=[*names, []], metavar="PART", help=", ".join(names)
-    )
+    help_of_parts = f"{', '.join(names)}, or one measurement of these, such as large.growth.growth"
+    parser.add_argument("parts", nargs="*", metavar="PART", help=help_of_parts)
     parser.add_argument(
         "--quick", action="store_true", help="one round and one seed each; the results are not kept"
     )
     return parser.parse_args()
 
 
-def chosen_modules(parts: list[str]) -> list[str]:
-    """Return the modules of the parts, which are single modules or names of several."""
-    unknown = set(parts) - {*PARTS, *MODULES}
-    if unknown:
-        known = ", ".join([*PARTS, *MODULES])
-        sys.exit(f"there is no part {', '.join(sorted(unknown))}; allowed are {known}")
-    return list(chain.from_iterable(PARTS.get(part, (part,)) for part in parts or PARTS))
+def chosen_parts(parts: list[str]) -> dict[str, str]:
+    """Return the modules of the parts, and of each the measurement that was named, if one was."""
+    chosen: dict[str, str] = {}
+    for part in parts or PARTS:
+        module, _, measurement = part.rpartition(".")
+        if part in PARTS or part in MODULES:
+            chosen |= dict.fromkeys(PARTS.get(part, (part,)), "")
+        elif module in MODULES and measurement in {m.__name__ for m in measurements(module)}:
+            chosen[module] = measurement
+        else:
+            known = ", ".join([*PARTS, *MODULES])
+            sys.exit(f"there is no part {part}; allowed are {known}, and measurements of these")
+    return chosen
+
+
+def measurements(module: str) -> Sequence[Callable[..., Table]]:
+    measured: Sequence[Callable[..., Table]] = importlib.import_module(
+        f"benchmarks.{module}"
+    ).MEASUREMENTS
+    return measured
 
 
 def check_data(modules: list[str]) -> None:
@@ -71,28 +90,28 @@ def check_data(modules: list[str]) -> None:
     from benchmarks.data import check_fashion_mnist, fetch_packages, fetch_tables
 
     try:
-        if not set(modules) <= set(chosen_modules(list(WITHOUT_IMAGES))):
+        if not set(modules) <= set(chosen_parts(list(WITHOUT_IMAGES))):
             check_fashion_mnist()
         if "ridge.prediction" in modules:
             fetch_packages()
-        if not set(modules).isdisjoint(PARTS["models"]):
+        if not set(modules).isdisjoint({*PARTS["models"], "large.tables"}):
             fetch_tables()
     except FileNotFoundError as error:
         sys.exit(str(error))
 
 
-def run(modules: list[str], *, quick: bool) -> None:
+def run(chosen: dict[str, str], *, quick: bool) -> None:
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 140)
     every: list[Table] = []
-    for module in modules:
+    for module, only in chosen.items():
         tables = []
-        for table in measured_tables(module, quick=quick):
+        for table in measured_tables(module, only, quick=quick):
             print_table(console, table)
             tables.append(table)
         if not quick:
-            keep(module, tables)
+            keep(module, tables, alone=not only)
         every += tables
     console.print(f"\n{closing_sentence(every)}")
     if not quick:
@@ -101,16 +120,21 @@ def run(modules: list[str], *, quick: bool) -> None:
         )
 
 
-def measured_tables(module: str, *, quick: bool) -> Iterator[Table]:
-    for measurement in importlib.import_module(f"benchmarks.{module}").MEASUREMENTS:
+def measured_tables(module: str, only: str, *, quick: bool) -> Iterator[Table]:
+    for measurement in measurements(module):
+        if only not in ("", measurement.__name__):
+            continue
         print(f"measuring {measurement.__name__.replace('_', ' ')} …", flush=True)
         yield measurement(quick=quick)
 
 
-def keep(module: str, tables: list[Table]) -> None:
-    """Put the tables of a module in the place of its earlier ones."""
+def keep(module: str, tables: list[Table], *, alone: bool) -> None:
+    """Put the tables of a module in the place of its earlier ones, or of those of their titles."""
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    results[module] = {"machine": machine(), "tables": [table.as_json() for table in tables]}
+    earlier = [] if alone else results.get(module, {"tables": []})["tables"]
+    by_title = {table["title"]: table for table in earlier}
+    by_title |= {table.title: table.as_json() for table in tables}
+    results[module] = {"machine": machine(), "tables": list(by_title.values())}
     text = json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False)
     write_atomically(RESULTS, text + "\n")
 

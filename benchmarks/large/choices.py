@@ -1,112 +1,162 @@
-"""Sums or iterations: both measured on a grid, beside what "auto" takes; growth; single rows."""
+"""Sums or iterations: both measured on a grid, what "auto" takes, and the rates it goes by."""
 
 import itertools
-import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import lsq_linear
 
-from benchmarks.report import Row, Table, at_most
-from benchmarks.timing import best_seconds, shortest, usual_rounds
+from benchmarks.report import Row, Table, at_least, at_most
+from benchmarks.timing import shortest
 from powersketch import (
     GaussianSketch,
     LeverageNystroem,
-    PolynomialSketch,
     SketchedKernelRidge,
+    SketchedKernelRidgeClassifier,
 )
+from powersketch.kernel_ridge.solvers import RATES, Problem, planned, seconds
 from powersketch.kernels import Gaussian
 
-COLUMNS, GAMMA = 50, 0.01
+COLUMNS, LONG_ROWS, CLASSES = 50, 800, 10
+SIZES = ((10_000, 1024), (50_000, 1024), (40_000, 2048), (20_000, 4096))
+KINDS = ("landmarks", "sketch")
+# A rate may differ by this factor from the one that is stored.
+MOST_CHANGE = 5.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place of the grid; `targets` are classes where they are `classes`."""
+
+    rows: int
+    features: int
+    kind: str
+    alpha: float | str
+    targets: int
+    classes: bool
+    dtype: str = "float32"
+    columns: int = COLUMNS
+
+    def model(self, solver: str) -> Any:
+        estimator = SketchedKernelRidgeClassifier if self.classes else SketchedKernelRidge
+        features = map_of(self.kind, self.features, self.columns)
+        return estimator(features=features, alpha=self.alpha, solver=solver, random_state=0)
+
+    def data(self) -> tuple[np.ndarray, np.ndarray]:
+        X, Y = rows_of(self.rows, self.targets, self.columns, self.dtype)
+        return X, Y.argmax(axis=1) if self.classes else Y
+
+    def problem(self) -> Problem:
+        searched = isinstance(self.alpha, str)
+        return Problem(
+            self.rows,
+            self.columns,
+            self.features,
+            self.targets,
+            0 if searched else 1,
+            self.kind == "landmarks",
+            np.dtype(self.dtype),
+            searched or self.classes,
+        )
+
+
+def grid(*, quick: bool) -> Iterator[Place]:
+    sizes = ((3000, 256),) if quick else SIZES
+    targets = ((1, False), (CLASSES, False), (CLASSES, True))
+    for (rows, features), kind, alpha, of in itertools.product(sizes, KINDS, (1.0, "loo"), targets):
+        yield Place(rows, features, kind, alpha, *of)
+    for kind, alpha in itertools.product(KINDS, (1.0, "loo")):
+        yield Place(*sizes[-1], kind, alpha, 1, False, "float64")
+    for dtype in ("float32", "float64"):
+        yield Place(*sizes[0], "landmarks", 1.0, 1, False, dtype, LONG_ROWS)
+
+
+@cache
+def measured(place: Place) -> dict[str, float]:
+    """Return the seconds of either solver."""
+    X, y = place.data()
+    return {
+        solver: shortest(partial(place.model(solver).fit, X, y), rounds=1)[1]
+        for solver in ("gram", "cg")
+    }
 
 
 def solver_choices(*, quick: bool) -> Table:
-    rows_of, sizes = ((4000,), (256,)) if quick else ((20_000, 60_000), (1024, 2048, 4096))
-    grid = itertools.product(rows_of, sizes, ("landmarks", "sketch"), (1.0, "loo"), (1, 10))
     return Table(
         'What solver="auto" takes, against the better of both',
-        f"{COLUMNS} columns, float32, Gaussian kernel, two cores, one fit each.",
-        [_choice(*place) for place in grid],
+        f"{COLUMNS} columns unless said, Gaussian kernel, one alpha or the search for one, two "
+        "cores, one fit each; the ratio is the time of what is taken over that of the better.",
+        [_choice(place, quick=quick) for place in grid(quick=quick)],
     )
 
 
-def _choice(rows: int, size: int, kind: str, alpha: Any, targets: int) -> Row:
-    X, Y = _rows(rows, targets)
-    seconds = {}
-    for solver in ("gram", "cg"):
-        model = _model(kind, size, alpha, solver)
-        _, seconds[solver] = shortest(lambda model=model: model.fit(X, Y), rounds=1)
-    automatic = _model(kind, size, alpha, "auto").fit(X, Y)
-    chosen = "cg" if hasattr(automatic, "solver_result_") else "gram"
-    ratio = seconds[chosen] / min(seconds.values())
-    cells = {"rows": rows, "features": size, "kind": kind, "alpha": str(alpha), "targets": targets}
-    figures = {f"{name} s": value for name, value in seconds.items()}
-    return Row({**cells, **figures, "auto": chosen, "ratio": ratio}, [at_most(ratio, 1.25)])
-
-
-def growth(*, quick: bool) -> Table:
-    """Exponents of the time of a fit in rows, features and columns, from doubling each."""
-    base = {"rows": 10_000, "size": 512} if quick else {"rows": 40_000, "size": 2048}
-    rows = []
-    for kind, solver in itertools.product(("landmarks", "sketch"), ("gram", "cg")):
-        cells: dict[str, Any] = {"kind": kind, "solver": solver}
-        first = _seconds(kind, solver, **base)
-        for name in base:
-            doubled = _seconds(kind, solver, **{**base, name: 2 * base[name]})
-            cells[f"exponent in {name}"] = math.log2(doubled / first)
-        cells["exponent in columns"] = math.log2(
-            _seconds(kind, solver, **base, columns=2 * COLUMNS) / first
-        )
-        rows.append(Row(cells))
-    note = f"{base['rows']} rows and {base['size']} features, one alpha, then twice as many."
-    return Table("Growth of the time of a fit", note, rows)
-
-
-def _seconds(kind: str, solver: str, rows: int, size: int, columns: int = COLUMNS) -> float:
-    X, Y = _rows(rows, 1, columns)
-    model = _model(kind, size, 1.0, solver)
-    return shortest(lambda: model.fit(X, Y), rounds=1)[1]
-
-
-def single_rows(*, quick: bool) -> Table:
-    generator = np.random.default_rng(0)
-    X = generator.standard_normal((3000, 784), dtype=np.float32)
-    maps = {
-        "Gaussian": GaussianSketch(1e-3, n_components=1024, random_state=0),
-        "polynomial": PolynomialSketch(3, gamma=1e-3, coef0=1.0, n_components=1024, random_state=0),
-        "landmarks": LeverageNystroem(Gaussian(1e-3), n_components=1024, random_state=0),
+def _choice(place: Place, *, quick: bool) -> Row:
+    times, problem = measured(place), place.problem()
+    chosen = planned(problem, "auto", None).solver
+    ratio = times[chosen] / min(times.values())
+    cells = {
+        "rows": place.rows if place.columns == COLUMNS else f"{place.rows} × {place.columns}",
+        "features": f"{place.features} {place.kind}",
+        "alpha": str(place.alpha),
+        "targets": f"{place.targets} {'classes' if place.classes else 'numbers'}",
+        "dtype": place.dtype,
+        "gram s": times["gram"],
+        "predicted": seconds(problem.work_of_sums()),
+        "cg s": times["cg"],
+        "predicted ": seconds(problem.work_of_iterations(stored=True)),
+        "auto": chosen,
+        "ratio": ratio,
     }
+    # Of fits that take no time worth saving, it is that of their other parts that is measured.
+    return Row(cells, () if quick else [at_most(ratio, 1.25)])
+
+
+def rates(*, quick: bool) -> Table:
+    """The rates that predict the grid best, beside those that are stored."""
+    work, times = [], []
+    for place in grid(quick=quick):
+        problem = place.problem()
+        work += [problem.work_of_sums(), problem.work_of_iterations(stored=True)]
+        times += [measured(place)[solver] for solver in ("gram", "cg")]
+    # Every prediction is a sum of work over rates; relative errors count.
+    shares = np.array(
+        [[of.get(name, 0.0) / rate / time for name, rate in RATES.items()]
+         for of, time in zip(work, times, strict=True)]
+    )  # fmt: skip
+    best = lsq_linear(shares, np.ones(len(times)), (1 / MOST_CHANGE, MOST_CHANGE)).x
     rows = []
-    for name, feature_map in maps.items():
-        model = SketchedKernelRidge(features=feature_map, alpha=1.0).fit(X, X[:, 0])
-        seconds = best_seconds(
-            {
-                "features": lambda model=model: model.feature_map_.transform(X[:1]),
-                "predict": lambda model=model: model.predict(X[:1]),
-            },
-            rounds=usual_rounds(quick),
-        )
-        ratio = seconds["predict"] / seconds["features"]
-        figures = {f"{what} ms": 1e3 * value for what, value in seconds.items()}
-        rows.append(Row({"map": name, **figures, "ratio": ratio}, [at_most(ratio, 2.0)]))
-    note = "784 columns, 1024 features, float32, one thread."
-    return Table("Prediction of a single row against its features", note, rows)
+    for (name, rate), slower in zip(RATES.items(), best, strict=True):
+        ratio = float(1 / slower)
+        bars = [at_least(ratio, 0.5), at_most(ratio, 2.0)]
+        rows.append(Row({"rate": name, "stored": rate, "fits best": ratio * rate}, bars))
+    note = (
+        "Of two cores, in products, numbers or bytes a second: those that are stored in the "
+        "library, and those of least relative errors of all times above. The bar is a factor of 2."
+    )
+    return Table('Rates by which solver="auto" decides', note, rows)
 
 
-def _model(kind: str, size: int, alpha: Any, solver: str) -> SketchedKernelRidge:
-    features: Any = GaussianSketch(GAMMA, n_components=size, random_state=0, n_jobs=-1)
+def map_of(kind: str, size: int, columns: int = COLUMNS) -> Any:
+    gamma = 0.5 / columns
     if kind == "landmarks":
-        features = LeverageNystroem(
-            Gaussian(GAMMA), n_components=size, landmarks="uniform", random_state=0
+        return LeverageNystroem(
+            Gaussian(gamma), n_components=size, landmarks="uniform", random_state=0
         )
-    return SketchedKernelRidge(features=features, alpha=alpha, solver=solver, random_state=0)
+    return GaussianSketch(gamma, n_components=size, random_state=0, n_jobs=-1)
 
 
-def _rows(rows: int, targets: int, columns: int = COLUMNS) -> tuple[np.ndarray, np.ndarray]:
+def rows_of(
+    rows: int, targets: int, columns: int = COLUMNS, dtype: Any = "float32"
+) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(0)
     X = generator.standard_normal((rows, columns), dtype=np.float32)
     noise = generator.standard_normal((rows, targets))
-    y = np.sin(X[:, :1]) + X[:, 1:2] * X[:, 2:3] + noise / 2
-    return X, y[:, 0] if targets == 1 else y
+    smooth = np.sin(X[:, :1] + np.arange(targets)) + X[:, 1:2] * X[:, 2:3]
+    y = smooth + noise / 2
+    return X.astype(dtype), y[:, 0] if targets == 1 else y
 
 
-MEASUREMENTS = (single_rows, growth, solver_choices)
+MEASUREMENTS = (solver_choices, rates)

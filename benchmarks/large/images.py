@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.data import fashion_mnist
 from benchmarks.features.memory import peak_bytes
-from benchmarks.figures import DOTS, OURS, curve_figure
+from benchmarks.large.frontier import Figures, frontier_table, measured_sizes
 from benchmarks.peers.large import EigenPro, Falkon
 from benchmarks.report import Bar, Row, Table, at_most, from_fresh_process, print_figures
 from benchmarks.timing import timed
@@ -20,7 +21,7 @@ from powersketch import GaussianSketch, LeverageNystroem, SketchedKernelRidgeCla
 from powersketch.kernels import Gaussian
 
 PENALTY = 1e-7  # times the number of rows is alpha
-MOST_GIGABYTES = 16
+MOST_GIGABYTES, MANY_FEATURES = 16, 32_768
 
 
 def _landmarks(size: int, gamma: float, rows: int) -> Any:
@@ -55,7 +56,7 @@ METHODS: dict[str, Callable[[int, float, int], Any]] = {
 }
 SIZES = {
     "powersketch, landmarks": (1024, 2048, 4096, 8192, 16_384),
-    "powersketch, sketch": (4096, 32_768),
+    "powersketch, sketch": (4096, 8192),
     "scikit-learn, Nystroem + Ridge": (1024, 4096),
     "scikit-learn, Nystroem + SGD": (1024,),
     "FALKON in NumPy": (4096,),
@@ -64,36 +65,37 @@ SIZES = {
 
 
 def frontier(*, quick: bool) -> Table:
-    rows = 6000 if quick else 60_000
-    measured = {
-        (name, size): from_fresh_process(__spec__.name, name, min(size, rows // 8), rows)
-        for name, sizes in SIZES.items()
-        for size in sizes
-    }
-    panels = {
-        axis: {
-            name: [(measured[name, s][axis], measured[name, s]["error"]) for s in SIZES[name]]
-            for name in SIZES
-        }
-        for axis in ("seconds", "GB")
-    }
-    title = f"Fashion-MNIST, {rows} rows: error against seconds and memory"
-    styles = dict(zip(SIZES, (OURS, {**OURS, "marker": "D"}, *DOTS), strict=False))
-    picture = curve_figure(
-        "large_images", title, panels, styles=styles, x="seconds, gigabytes", y="share of errors"
+    rows = _rows(quick)
+    most = rows // 8 if quick else max(chain.from_iterable(SIZES.values()))
+    sizes = {name: [min(size, most) for size in each] for name, each in SIZES.items()}
+    return frontier_table(
+        "large_images",
+        f"Fashion-MNIST, {rows} rows: error against seconds and memory",
+        "Gaussian kernel, gamma 'scale', one alpha. EigenPro's size is its passes over the rows.",
+        measured_sizes(__spec__.name, sizes, rows),
+        error="share of errors",
+        bars=lambda *row: () if quick else _bars(*row),
     )
-    table_rows = [
-        Row({"method": name, "size": size, **figures}, _bars(name, size, measured))
-        for (name, size), figures in measured.items()
-    ]
-    note = (
-        "Gaussian kernel with gamma 'scale', one alpha, two cores; the memory is that of the whole "
-        "process. EigenPro's size is its passes over the rows."
-    )
-    return Table(title, note, table_rows, figure=picture)
 
 
-def _bars(name: str, size: int, measured: dict[tuple[str, int], dict[str, float]]) -> list[Bar]:
+def many_features(*, quick: bool) -> Table:
+    """Oblivious features whose Gram matrix would take as much memory as all of them."""
+    rows = _rows(quick)
+    size = rows // 2 if quick else MANY_FEATURES
+    figures = from_fresh_process(__spec__.name, "powersketch, sketch", size, rows)
+    bars = [at_most(figures["GB"], MOST_GIGABYTES)]
+    return Table(
+        "Fashion-MNIST: many features of a sketch",
+        f"{rows} rows, Gaussian kernel, one alpha, two cores, a process of its own.",
+        [Row({"features": size, **figures}, bars)],
+    )
+
+
+def _rows(quick: bool) -> int:
+    return 6000 if quick else 60_000
+
+
+def _bars(name: str, size: int, measured: Figures) -> list[Bar]:
     figures, peer = measured[name, size], measured["scikit-learn, Nystroem + Ridge", 4096]
     if (name, size) == ("powersketch, landmarks", 4096):
         return [
@@ -104,8 +106,6 @@ def _bars(name: str, size: int, measured: dict[tuple[str, int], dict[str, float]
         return [at_most(figures["seconds"], peer["seconds"]), at_most(figures["error"], 0.107)]
     if (name, size) == ("powersketch, landmarks", 16_384):
         return [at_most(figures["GB"], MOST_GIGABYTES), at_most(figures["error"], 0.102)]
-    if size == 32_768:
-        return [at_most(figures["GB"], MOST_GIGABYTES)]
     return []
 
 
@@ -121,7 +121,7 @@ def measure(name: str, size: int, rows: int) -> None:
     print_figures({"seconds": seconds, "GB": peak_bytes() / 1e9, "error": error})
 
 
-MEASUREMENTS = (frontier,)
+MEASUREMENTS = (frontier, many_features)
 
 if __name__ == "__main__":
     measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

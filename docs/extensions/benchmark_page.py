@@ -69,6 +69,7 @@ class Chart:
         return figure
 
 
+_FRONTIER = "error against seconds and memory"
 _ERROR = "‖Z Zᵀ − K‖ / ‖K‖"
 _BY_DEGREE = (
     "Relative error on 400 digits by degree: the literal algorithm, norms preserved, default"
@@ -138,12 +139,29 @@ def _escaped(cell: str) -> str:
     return cell.replace("|", r"\|")
 
 
+def _drawn_frontier(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw a line over seconds and one over gigabytes for every method, a point for every size."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    all_axes = figure.subplots(ncols=2, sharey=True)
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    for axes, column in zip(all_axes, ("seconds", "GB"), strict=True):
+        for method in methods:
+            points = [(row[column], row["error"]) for row in rows if row["method"] == method]
+            axes.plot(*zip(*points, strict=True), "o-", label=method)
+        axes.set(xscale="log", yscale="log", xlabel=column)
+        axes.grid(alpha=0.25)
+    all_axes[0].set_ylabel("error")
+    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    return figure
+
+
 def _figure(table: Mapping[str, Any], static: Path) -> str:
     chart = _CHARTS.get(table["title"])
-    if chart is None:
+    if chart is None and not table["title"].endswith(_FRONTIER):
         return ""
+    draw = _drawn_frontier if chart is None else chart.draw
     name = re.sub(r"\W+", "-", table["title"].lower()).strip("-")[:40]
-    draw_both(static / "drawn" / name, partial(chart.draw, table["rows"]))
+    draw_both(static / "drawn" / name, partial(draw, table["rows"]))
     return (
         "".join(
             f"![{table['title']}](/_static/drawn/{name}-{theme}.svg){{.only-{theme}}}\n"

@@ -167,9 +167,11 @@ solver : {"auto", "gram", "cg"}, default="auto"
     products are computed in float32 where rows are float32 and alpha hides the errors; or by
     preconditioned conjugate gradients on features or kernel values, which are stored in float32
     where they fit, and computed anew in every step where not. These take more features, and hold
-    out some rows to choose alpha and to see when errors level off; they give no standard
-    deviations. "auto" decides by fixed rates from the sizes, the number of alphas, the dtype and
-    `memory_budget`.
+    out some rows to choose alpha and to see when errors level off. "auto" decides by fixed rates
+    from the sizes, the number of alphas, the dtype and `memory_budget`, and `choice_` says how, if
+    there is one. What follows from sums (`statistics_`, `effective_dimension_`, standard
+    deviations, `partial_fit`) is not there after "cg". After "auto" it is: where that iterates, it
+    keeps the rows, and sums them when one of these is first asked for.
 fit_intercept : bool, default=True
     Whether there is a constant term b without penalty. With a row sketch it is the mean of y.""",
     "ridge_options": """\
@@ -215,7 +217,7 @@ X_fit_, dual_coef_ : array, ndarray of shape (n,) or (n, t)
     use, as the kernel sees them.
 solver_result_ : SolverResult
     How iterations fared: residuals after every step, and errors at rows held out if there were
-    any. With ``solver="cg"``, and with "exact" and a number for alpha.
+    any. With ``solver="cg"``, where "auto" iterates, and with "exact" and a number for alpha.
 row_sketch_ : RowSketchReport
     Size and quality of the row sketch, with a bound of the objective relative to its minimum.
 seed_ : int

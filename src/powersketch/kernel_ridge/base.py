@@ -95,8 +95,7 @@ class SketchedRidge(BlockwiseRidge):
     @cached_property
     def statistics_(self) -> RidgeStatistics:
         """Sums over all rows; this is reached only where they are not stored."""
-        check_is_fitted(self)
-        raise AttributeError(self._missing_statistics("statistics_"))
+        return self._statistics("statistics_")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: no matrix of the size of the Gram matrix, as a rule.
@@ -105,6 +104,7 @@ class SketchedRidge(BlockwiseRidge):
         """
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_posterior", None)
+        state.pop("_kept_rows", None)
         if not state.get("_statistics_kept", True):
             state.pop("statistics_", None)
             state.pop("_sample", None)
@@ -116,7 +116,7 @@ class SketchedRidge(BlockwiseRidge):
         state = {name: value for name, value in vars(self).items() if name != "_posterior"}
         if not compact or "_statistics_kept" not in state:
             return self._without_landmarks(state) if compact else state
-        for name in ("statistics_", "_sample", "_left_out"):
+        for name in ("statistics_", "_kept_rows", "_sample", "_left_out"):
             state.pop(name, None)
         return self._without_landmarks(state | {"_statistics_kept": False})
 
@@ -197,6 +197,10 @@ class SketchedRidge(BlockwiseRidge):
 
     def _statistics(self, name: str) -> RidgeStatistics:
         check_is_fitted(self)
+        try:
+            self._sum_kept_rows()
+        except InputError as error:
+            raise AttributeError(f"{name} needs sums: {error}") from error
         statistics = vars(self).get("statistics_")
         if not isinstance(statistics, RidgeStatistics):
             raise AttributeError(self._missing_statistics(name))

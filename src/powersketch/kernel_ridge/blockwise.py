@@ -15,10 +15,10 @@ from powersketch.kernel_ridge.choice import (
     Choice,
 )
 from powersketch.kernel_ridge.columns import Columns
+from powersketch.kernel_ridge.features import Features, feature_blocks
 from powersketch.kernel_ridge.fitting import ATTRIBUTES_OF_MAP, FITTED, RidgeFits
-from powersketch.kernel_ridge.path import (
-    LEFT_OUT_ROWS,
-)
+from powersketch.kernel_ridge.path import LEFT_OUT_ROWS, left_out_predictions
+from powersketch.kernel_ridge.pilot import without_copies
 from powersketch.kernel_ridge.search import Model, widened
 from powersketch.kernel_ridge.statistics import RidgeStatistics
 from powersketch.kernel_ridge.training_rows import (
@@ -46,6 +46,7 @@ class BlockwiseRidge(RidgeFits):
 
     def _add_rows(self, rows: TrainingRows, given: Any, **attributes: Any) -> None:
         """Choose and fit the map on the first block, and add the statistics of every block."""
+        self._sum_kept_rows()
         if self._goes_on:
             self._refuse_another_map()
             validate_data(self, given, reset=False, skip_check_array=True)
@@ -68,6 +69,27 @@ class BlockwiseRidge(RidgeFits):
             validate_data(self, given, skip_check_array=True)
         attributes |= {"statistics_": sums, "_sample": sample.with_block(rows, LEFT_OUT_ROWS)}
         self._store({**attributes, "_statistics_kept": True, "_solution": None})
+
+    def _sum_kept_rows(self) -> None:
+        """Compute the sums of rows that "auto" solved by iterations, now that they are needed."""
+        rows: TrainingRows | None = vars(self).get("_kept_rows")
+        if rows is None:
+            return
+        features: Features = vars(self)["_features"]
+        self._check_memory_of_sums(rows, features)
+        # The alpha that was found may be smaller than what sums in float32 are good for.
+        sums = self._sums(rows, vars(self), in_float64=isinstance(self.alpha, str))
+        sample = self._reservoir(vars(self)["seed_"])
+        sample = sample.with_block(without_copies(rows), LEFT_OUT_ROWS)
+        assert sample.rows is not None
+        found: dict[str, Any] = {"statistics_": sums, "_sample": sample}
+        if self._leaves_out and not self._uses_left_out:
+            # Rows that iterations held out do not tell how much each counts in the fit.
+            blocks = list(feature_blocks(features, sample.rows, vars(self)["_block_bytes"]))
+            left_out = left_out_predictions(sums, vars(self)["_solution"], blocks)
+            found |= self._from_left_out(left_out)
+        self.__dict__.update(found)
+        del self.__dict__["_kept_rows"]
 
     def _exact_fit_on_features(self) -> dict[str, Any]:
         """Return what a fit with the exact kernel is on features, to which blocks can be added."""
@@ -131,12 +153,13 @@ class BlockwiseRidge(RidgeFits):
 
     def _missing_statistics(self, name: str) -> str:
         """Return why something cannot be had that follows from the statistics, and a remedy."""
-        if "solver_result_" in vars(self) and "dual_coef_" not in vars(self):
+        fitted = vars(self)
+        if "solver_result_" in fitted and not {"dual_coef_", "_statistics_kept"} & fitted.keys():
             return (
                 f"{name} needs sums, and this fit was solved by iterations, which keep none: use "
                 "solver='gram', and fit again."
             )
-        if "_statistics_kept" not in vars(self):
+        if "_statistics_kept" not in fitted:
             return (
                 f"{name} exists only after a fit on features: use features='sketch', 'landmarks' "
                 "or 'auto', and fit again."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -80,6 +81,7 @@ FITTED = (
     "solver_result_",
     "row_sketch_",
     "_statistics_kept",
+    "_kept_rows",
     "_sample",
     "_solution",
     "_left_out",
@@ -112,10 +114,14 @@ class RidgeFits(RidgeSettings):
             sample = rows
         attributes |= fitted
         fit = self._fitting(rows, attributes)
-        if fit == self._fit_primal:
-            attributes |= fit(sample, attributes, partial(self._sums, rows, attributes))
-        else:
-            attributes |= fit(rows, attributes)
+        try:
+            if fit == self._fit_primal:
+                attributes |= fit(sample, attributes, partial(self._sums, rows, attributes))
+            else:
+                attributes |= fit(rows, attributes)
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(_nothing_reached(rows, attributes))
+            raise
         self._finish(sample, given, attributes)
 
     def fit_elsewhere(self, everything: ManyRows, given: Any, **attributes: Any) -> None:
@@ -170,6 +176,11 @@ class RidgeFits(RidgeSettings):
             return self._fit_iteratively
         plan = self._planned(rows, features.size(rows.X), features.landmarks is not None)
         fitted["_plan"] = plan
+        if plan.reason and "choice_" in fitted:
+            how = "one Gram matrix" if plan.solver == "gram" else "iterations"
+            choice = fitted["choice_"]
+            reason = f"{choice.reason}; solved by {how}, {plan.reason}"
+            fitted["choice_"] = replace(choice, reason=reason)
         return self._fit_primal if plan.solver == "gram" else self._fit_iteratively
 
     def _fit_iteratively(self, rows: TrainingRows, fitted: dict[str, Any]) -> dict[str, Any]:
@@ -179,7 +190,12 @@ class RidgeFits(RidgeSettings):
                 "alpha='gcv' needs sums of all pairs of columns, which are too many here: use "
                 "alpha='loo', or a number."
             )
-        return self._iterated(self._products(rows, fitted), fitted, rows.count)
+        solved = self._iterated(self._products(rows, fitted), fitted, rows.count)
+        if self.solver == "auto" and "_plan" in fitted:
+            # Nobody asked to do without what follows from sums.
+            kept = rows if fitted["_columns"] is not None else rows.copied()
+            solved |= {"_kept_rows": kept, "_statistics_kept": False}
+        return solved
 
     def _iterated(self, products: Any, fitted: dict[str, Any], rows: int) -> dict[str, Any]:
         """Solve by iterations on products with the features of so many rows."""
@@ -279,7 +295,7 @@ class RidgeFits(RidgeSettings):
     def _sums(
         self,
         rows: TrainingRows,
-        fitted: dict[str, Any],
+        fitted: Mapping[str, Any],
         *,
         before: float | None = None,
         in_float64: bool = False,
@@ -349,6 +365,15 @@ def _first_alpha(fitted: Mapping[str, Any], rows: int) -> float | None:
     """Return the alpha of a pilot, for so many rows; None if there was no pilot."""
     per_root = fitted["_alpha_per_root"]
     return None if per_root is None else per_root * math.sqrt(rows)
+
+
+def _nothing_reached(rows: TrainingRows, fitted: Mapping[str, Any]) -> str:
+    """Say after an interrupt what was to be computed, and what takes less time."""
+    features, plan = fitted["_features"], fitted.get("_plan")
+    what = f"an exact solution for {rows.count} rows"
+    if features is not None and plan is not None:
+        what = plan.describe(features.size(rows.X), rows.count)
+    return f"The model is as it was before: interrupted was {what}. Fewer features take less time."
 
 
 def _is_wide(rows: TrainingRows) -> bool:

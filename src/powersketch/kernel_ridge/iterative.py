@@ -80,12 +80,13 @@ def stacked(V: Float64, columns: int) -> Float64:
 
 @dataclass
 class _HeldOut:
-    """What an alpha got so far at the rows held out; the best step counts."""
+    """What an alpha got so far at the rows held out, by the step that counts, and at the least."""
 
     error: float = np.inf
     least: float = np.inf
     wrong: float = 1.0
     coef: Float64 = field(default_factory=lambda: np.empty(0))
+    intercept: Vector = field(default_factory=lambda: np.empty(0))
     predictions: Float64 = field(default_factory=lambda: np.empty(0))
 
 
@@ -114,18 +115,19 @@ class _Watch:
         fitted = products.product(np.hstack([coef[:, :columns] for coef in every]), self._held)
         of_alphas = np.split(fitted, len(self.found), axis=1)
         for best, coef, predictions in zip(self.found.values(), every, of_alphas, strict=True):
-            self._note(best, coef, predictions + products.intercept(coef)[:columns])
+            self._note(best, coef, products.intercept(coef), predictions)
         self.errors.append(min(best.error for best in self.found.values()))
         before = self.errors[:-_PATIENCE]
         return bool(before) and self.errors[-1] > (1.0 - _LEAST_GAIN) * min(before)
 
-    def _note(self, best: _HeldOut, coef: Float64, predictions: Float64) -> None:
+    def _note(self, best: _HeldOut, coef: Float64, intercept: Vector, fitted: Float64) -> None:
+        predictions = fitted + intercept[: fitted.shape[1]]
         squares = np.mean((self._targets - predictions) ** 2, axis=1)
         total = max(float(self._weights.sum()), _LEAST_WEIGHT)
         error = float(self._weights @ squares) / total
         if error < best.least * (1.0 + self._slack):
-            best.least = min(error, best.least)
-            best.error, best.coef, best.predictions = error, coef.copy(), predictions
+            best.least, best.error = min(error, best.least), error
+            best.coef, best.intercept, best.predictions = coef.copy(), intercept, predictions
             best.wrong = _wrong_share(predictions, self._targets) if self._classifies else 0.0
 
 
@@ -164,7 +166,7 @@ class IterativeRidge:
         )
         # The last side is that of all rows.
         columns = products.targets.shape[1]
-        coef, intercept = found.coef[:, -columns:], products.intercept(found.coef)[-columns:]
+        coef, intercept = found.coef[:, -columns:], found.intercept[-columns:]
         result = replace(search.last, x=coef, errors=np.array(search.errors))
         return self._solution(products, coef, intercept, best, **path), left_out, result
 
@@ -237,8 +239,12 @@ class _Search:
         if self.tried and self.last.interrupted:
             return self.tried[alpha]
         first = self.tried[alpha].coef if self.tried else None
-        self._products.leave_out(self._held, _NONE)
-        found = self._iterated([alpha], first)[alpha]
+        try:
+            self._products.leave_out(self._held, _NONE)
+            found = self._iterated([alpha], first)[alpha]
+        except KeyboardInterrupt as interrupt:
+            self._keep(interrupt, "all rows took part")
+            return self.tried[alpha]
         if not self.last.interrupted and self.last.residual > _NO_RESIDUAL:
             warn_if_not_converged(self.last)
         return found
@@ -279,8 +285,18 @@ class _Search:
             else:
                 return
 
+    def _keep(self, interrupt: KeyboardInterrupt, before: str) -> None:
+        """Let an interrupt outside of iterations end the search, if something was found."""
+        if not self.tried:
+            raise interrupt
+        message = f"interrupted before {before}; the best so far was kept: {self.last.message}"
+        self.last = replace(self.last, interrupted=True, message=message)
+
     def _try(self, alphas: Sequence[float]) -> None:
-        self.tried |= self._iterated(alphas, self.best()[1].coef if self.tried else None)
+        try:
+            self.tried |= self._iterated(alphas, self.best()[1].coef if self.tried else None)
+        except KeyboardInterrupt as interrupt:
+            self._keep(interrupt, f"alpha={alphas[0]:.3g} was tried")
 
     def _iterated(self, alphas: Sequence[float], first: Float64 | None) -> dict[float, _HeldOut]:
         """Iterate until errors level off, from the same coefficients for all alphas and sides."""

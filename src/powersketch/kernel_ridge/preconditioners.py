@@ -26,6 +26,8 @@ _ROWS_PER_FEATURE = 4
 MOST_FACTORED = 8192
 """More features are inverted by Woodbury's identity, with that many rows."""
 
+# To factor with ten times as much on the diagonal.
+_MOST_TRIES = 9
 _TILE = 1024
 
 
@@ -60,17 +62,12 @@ class LandmarkInverses:
         scale = weight / len(self._factor)
 
         def make() -> Inverse:
-            if alpha > _SHARE_FOR_FLOAT32 * weight * self.mean_square:
-                matrix = self._shifted(alpha, scale, np.float32)
-                if cholesky_in_place(matrix, self._progress()):
-                    return solver(matrix)
-            matrix = self._shifted(alpha, scale, np.float64)
-            if not cholesky_in_place(matrix, self._progress()):
-                raise InputError(
-                    f"alpha={alpha:.3g} is too small for {len(matrix)} landmarks, some of which "
-                    "are equal to working precision: give a larger alpha, or fewer landmarks."
-                )
-            return solver(matrix)
+            return _factored(
+                lambda shift, dtype: self._shifted(shift, scale, dtype),
+                alpha,
+                weight * self.mean_square,
+                self._progress,
+            )
 
         return self._factors.kept(alpha, make)
 
@@ -132,25 +129,46 @@ class SampleInverses:
 
     def _made(self, alpha: float) -> Inverse:
         if self._gram is None:
-            inverse = LowRankInverse(self._transposed, alpha, dtype=np.float32)
+            # Beside a smaller number, rounding errors of float32 would be all there is.
+            nugget = max(alpha, _SHARE_FOR_FLOAT32 * (self.trace or 1.0))
+            inverse = LowRankInverse(self._transposed, nugget, dtype=np.float32)
             return lambda V: np.asarray(inverse.matmat(V))
-        if alpha > _SHARE_FOR_FLOAT32 * self.trace:
-            matrix = self._shifted(alpha, np.float32)
-            if cholesky_in_place(matrix):
-                return solver(matrix)
-        matrix = self._shifted(alpha, np.float64)
-        if not cholesky_in_place(matrix):
-            raise InputError(
-                f"alpha={alpha:.3g} is too small for {self._size} features, some of which are "
-                "dependent to working precision: give a larger alpha, or use solver='gram'."
-            )
-        return solver(matrix)
+        return _factored(self._shifted, alpha, self.trace)
 
     def _shifted(self, alpha: float, dtype: Any) -> Real:
         assert self._gram is not None
         matrix: Real = self._gram.astype(dtype)
         matrix[np.diag_indices_from(matrix)] += dtype(alpha)
         return matrix
+
+
+def _factored(
+    shifted: Callable[[float, Any], Real],
+    alpha: float,
+    trace: float,
+    progress: Callable[[], Progress | None] = lambda: None,
+) -> Inverse:
+    """Return an inverse of a matrix of this trace plus alpha, or plus more where that is too small.
+
+    Rounding errors may have made the matrix indefinite. What is added beyond alpha costs iterations
+    some steps, and their solution is that for alpha all the same.
+    """
+    if alpha > _SHARE_FOR_FLOAT32 * trace:
+        matrix = shifted(alpha, np.float32)
+        if cholesky_in_place(matrix, progress()):
+            return solver(matrix)
+    least, rounding = _SHARE_FOR_FLOAT32 * (trace or 1.0), trace * float(np.finfo(np.float64).eps)
+    for power in range(_MOST_TRIES):
+        matrix = shifted(alpha, np.float64)
+        # Smaller pivots are what rounding errors have left of zero.
+        if cholesky_in_place(matrix, progress()) and matrix.diagonal().min() ** 2 > rounding:
+            return solver(matrix)
+        # With less, it would make much of the rounding errors of products in float32.
+        alpha = max(alpha, least * 10.0**power)
+    raise InputError(
+        f"the Gram matrix of {len(matrix)} features has no Cholesky factor even with {alpha:.3g} "
+        "added to its diagonal: use solver='gram', or scale the columns of X."
+    )
 
 
 def solver(factor: Real) -> Inverse:

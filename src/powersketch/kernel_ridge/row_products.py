@@ -17,6 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Rows, Vector, slices
+from powersketch.exceptions import InputError
 from powersketch.execution import blas_thread_count, ordered_map
 from powersketch.kernel_ridge.features import Features
 from powersketch.kernel_ridge.preconditioners import (
@@ -132,20 +133,21 @@ class BlockProducts(ABC):
 
         These are the sides of the system. Nothing is computed again.
         """
-        self.sides, targets = len(held), self.targets
-        self.weights = np.repeat(self.all_weights[:, np.newaxis], self.sides, axis=1)
+        sides, targets = len(held), self.targets
+        weights = np.repeat(self.all_weights[:, np.newaxis], sides, axis=1)
         for side, rows in enumerate(held):
-            self.weights[rows, side] = 0.0
-        totals = np.maximum(self.weights.sum(axis=0), _LEAST_WEIGHT)
-        target_means = np.zeros((self.sides, targets.shape[1]))
+            weights[rows, side] = 0.0
+        totals = np.maximum(weights.sum(axis=0), _LEAST_WEIGHT)
+        target_means = np.zeros((sides, targets.shape[1]))
         if self._fit_intercept:
-            target_means = self.weights.T @ targets / totals[:, np.newaxis]
-        centred = self.weights[:, :, np.newaxis] * (targets[:, np.newaxis] - target_means)
+            target_means = weights.T @ targets / totals[:, np.newaxis]
+        centred = weights[:, :, np.newaxis] * (targets[:, np.newaxis] - target_means)
         centred = centred.reshape(len(targets), -1)
-        sums = self._transposed_product(np.column_stack((self.weights / totals, centred)))
-        means = sums[:, : self.sides] * float(self._fit_intercept)
-        self._means = SideMeans(means, target_means)
-        self._right = self._means.about(sums[:, self.sides :], centred.sum(axis=0))
+        sums = self._transposed_product(np.column_stack((weights / totals, centred)))
+        self._check_range(sums)
+        self.sides, self.weights = sides, weights
+        self._means = SideMeans(sums[:, :sides] * float(self._fit_intercept), target_means)
+        self._right = self._means.about(sums[:, sides:], centred.sum(axis=0))
 
     def right_side(self) -> Float64:
         """Return ΦᵀW times the targets about their means, of shape (m, t) for every side."""
@@ -172,10 +174,25 @@ class BlockProducts(ABC):
     def _block_product(self, block: Any, V: Real, offsets: Vector, weights: Float64) -> Float64:
         return normal_product(block, V, offsets, weights)
 
+    def _check_range(self, sums: Any) -> None:
+        """Refuse sums that are infinite or NaN, which no penalty repairs."""
+        if not np.isfinite(sums).all():
+            raise InputError(
+                "sums of products of features are infinite or NaN: features are so large that "
+                f"their squares are beyond the range of {np.dtype(self.dtype)}, in which "
+                "iterations have them. Scale the columns of X, use the Gaussian kernel, which is "
+                "bounded, or solver='gram'."
+            )
+
     def _transposed_product(self, right: Float64) -> Float64:
         """Return the transposed features times numbers for every row."""
         rounded = right.astype(self.dtype)
-        return self.to_features(self._sum(lambda part, block: block.T @ rounded[part]))
+
+        def product(part: slice, block: Any) -> Real:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(block.T @ rounded[part])
+
+        return self.to_features(self._sum(product))
 
     def _sum(self, product: Callable[[slice, Any], Real]) -> Float64:
         """Add up products of blocks in float64, and in their order whichever thread is faster."""
@@ -212,7 +229,7 @@ class DenseFeatures(BlockProducts):
         if stored:
             self._stored = np.empty((rows.count, size), np.float32)
             for part in slices(rows.count, max(_BLOCK_BYTES // size, _BLOCK_ROWS)):
-                self._stored[part] = features.transform(rows.X[part])
+                self._stored[part] = _in_float32(features.transform(rows.X[part]))
         super().__init__(rows, size, fit_intercept=fit_intercept)
         self._inverses: SampleInverses | None = None
 
@@ -221,8 +238,7 @@ class DenseFeatures(BlockProducts):
         if self._stored is not None:
             stored: Real = self._stored[rows]
             return stored
-        features: Real = self._features.transform(self.rows.X[rows])
-        return features.astype(np.float32, copy=False)
+        return _in_float32(self._features.transform(self.rows.X[rows]))
 
     def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
         # Maps of users, and warnings, belong to the thread that called.
@@ -251,8 +267,16 @@ class DenseFeatures(BlockProducts):
                 * np.sqrt(weights[part, np.newaxis]).astype(np.float32)
                 for part in slices(count, _BLOCK_ROWS)
             )
-            self._inverses = SampleInverses(blocks, count, self.size)
+            inverses = SampleInverses(blocks, count, self.size)
+            self._check_range(inverses.trace)
+            self._inverses = inverses
         return self._inverses
+
+
+def _in_float32(features: Real) -> Real:
+    """Return features in float32; what is beyond its range is refused when it is summed."""
+    with np.errstate(over="ignore"):
+        return features.astype(np.float32, copy=False)
 
 
 class LandmarkValues(BlockProducts):

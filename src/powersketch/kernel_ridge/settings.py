@@ -158,13 +158,19 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
 
     def _planned(self, rows: TrainingRows, size: int, landmarks: bool) -> Plan:
         """Return how a fit of so many features is done; refuse what does not fit the memory."""
-        solver, leaves_out = self.solver, isinstance(self.alpha, str) or self._iterates
+        solver = self.solver
         if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES:
             # Features that were chosen are as many as sums and the budget take.
             return Plan("gram", stored=False)
+        if self.alpha == "gcv":
+            solver = "gram"
+        return planned(self._problem(rows, size, landmarks), solver, self.memory_budget)
+
+    def _problem(self, rows: TrainingRows, size: int, landmarks: bool) -> Problem:
+        """Return what the time and the memory of a fit depend on."""
         alphas = checked_alphas(self.alphas)
         searched = 0 if alphas is None else alphas.size
-        problem = Problem(
+        return Problem(
             rows.count,
             int(rows.X.shape[1]),
             size,
@@ -172,11 +178,14 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             searched if isinstance(self.alpha, str) else 1,
             landmarks,
             rows.X.dtype,
-            leaves_out,
+            isinstance(self.alpha, str) or self._iterates,
+            rows.bytes if self.solver == "auto" else 0.0,
         )
-        if self.alpha == "gcv":
-            solver = "gram"
-        return planned(problem, solver, self.memory_budget)
+
+    def _check_memory_of_sums(self, rows: TrainingRows, features: Features) -> None:
+        """Refuse sums, of rows that were fitted by iterations, that do not fit the memory."""
+        problem = self._problem(rows, features.size(rows.X), features.landmarks is not None)
+        planned(problem, "gram", self.memory_budget)
 
     def _check_penalty(self) -> None:
         kind = self._kind

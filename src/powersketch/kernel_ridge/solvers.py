@@ -1,14 +1,14 @@
 """Sums or iterations? What either takes in seconds and bytes, predicted before it starts.
 
-The rates are those of two cores, measured by `benchmarks/large`, and fixed: the same call gives the
-same model on every machine.
+The rates are those of two cores that fit the times of `benchmarks/large/choices.py` best, and they
+are fixed: the same call gives the same model on every machine.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,30 +19,55 @@ from powersketch.kernel_ridge.preconditioners import MOST_FACTORED, SampleInvers
 
 SOLVERS = ("auto", "gram", "cg")
 
-# Per second: products of sums in float32 and float64, numbers of features from a sketch and of
-# products for kernel values, products of thin matrices, products of factorisations in float64.
-_SUMS_FLOAT32, _SUMS_FLOAT64 = 2.1e11, 1.0e11
-_SKETCHED, _KERNEL_PRODUCTS = 6e8, 1.6e11
-_THIN_PRODUCTS, _READ = 5.5e10, 1.2e10
-_FACTOR_PRODUCTS = 8e10
-# Factorisations, each a third of m³: of sums of one alpha, of each more, and of iterations.
+RATES = {
+    "sums in float32": 3.5e11,
+    "sums in float64": 1.8e11,
+    "sketched numbers": 1.2e8,
+    "kernel values in float32": 2.4e8,
+    "kernel values in float64": 6.8e7,
+    "inner products in float32": 1.6e11,
+    "inner products in float64": 8e10,
+    "thin products": 9.9e10,
+    "bytes read": 1.3e10,
+    "factorisations": 8.3e10,
+    "leaving out": 3.4e10,
+}
+"""What is done in a second: products, but for numbers of features or values and bytes of them."""
+
+# Alphas that sums try where alpha is searched, each with a factorisation of a third of m³.
 _TRIES_OF_SEARCH = 5
-# Steps to the tolerance; until errors of rows held out level off, for a few alphas at a time; and
-# of all rows afterwards.
-_STEPS_TO_TOLERANCE, _STEPS_TO_PLATEAU, _LAST_STEPS = 24, 9, 5
+# Steps to the tolerance; and until errors of rows held out level off, for a few alphas at a time.
+_STEPS_OF_LANDMARKS, _STEPS_OF_SKETCHES, _STEPS_TO_PLATEAU = 22, 9, 7
+_PASSES_FOR_MEANS = 2
 _ROUNDS_OF_SEARCH, _TOGETHER = 2, 3
 _LEFT_OUT_ROWS = 2048
 # Sums are preferred where iterations gain little, as more follows from sums.
-_WORTH_IT = 0.9
+_WORTH_IT = 0.95
 _FEWEST_FEATURES = 1024
 _BLOCKS = 384 << 20
 # Of what is available: the rest is for rows, for what others do, and for what was not predicted.
 _SHARE_OF_AVAILABLE, _SHARE_TO_STORE = 0.9, 0.6
 
 
+Work: TypeAlias = dict[str, float]
+"""How much of what has a rate."""
+
+
+def seconds(work: Work) -> float:
+    """Return how long some work is predicted to take."""
+    return sum(amount / RATES[name] for name, amount in work.items())
+
+
+def _sum(*parts: Work) -> Work:
+    return {name: sum(part.get(name, 0.0) for part in parts) for part in parts for name in part}
+
+
 @dataclass(frozen=True)
 class Problem:
-    """What the costs of a fit depend on; `alphas` is 1 if alpha is given, 0 if it is searched."""
+    """What the costs of a fit depend on; `alphas` is 1 if alpha is given, 0 if it is searched.
+
+    `kept_bytes` are those of rows that iterations keep for sums that may be asked for later.
+    """
 
     rows: int
     columns: int
@@ -52,48 +77,62 @@ class Problem:
     landmarks: bool
     dtype: Any
     holds_out: bool = True
+    kept_bytes: float = 0.0
 
-    def seconds_of_sums(self) -> float:
-        """Return the predicted time of a Gram matrix and its solution."""
+    def work_of_sums(self) -> Work:
+        """Return the work of a Gram matrix and its solution."""
         n, m = float(self.rows), float(self.features)
         single = self.dtype == np.float32 and not self.landmarks
-        sums = n * m**2 / (_SUMS_FLOAT32 if single else _SUMS_FLOAT64)
         tries = self.alphas or _TRIES_OF_SEARCH
         factors = tries * m**3 / 3.0 + (2.0 * m**3 if self.landmarks else 0.0)
-        if self.holds_out:
-            factors += (tries + 1) * _LEFT_OUT_ROWS * m**2
+        left_out = tries * _LEFT_OUT_ROWS * m**2 if self.holds_out else 0.0
         # Features are computed while sums run, but take their share of the cores.
-        return self._seconds_of_features(in_float32=False) + sums + factors / _FACTOR_PRODUCTS
+        work = self._work_of_features(1.0, in_float32=False)
+        return _sum(
+            work,
+            {"sums in float32" if single else "sums in float64": n * m**2},
+            {"factorisations": factors},
+            {"leaving out": left_out},
+        )
 
-    def seconds_of_iterations(self, *, stored: bool) -> float:
-        """Return the predicted time of conjugate gradients."""
+    def work_of_iterations(self, *, stored: bool) -> Work:
+        """Return the work of conjugate gradients."""
         n, m = float(self.rows), float(self.features)
-        rounds, together, steps = 1, 1, _STEPS_TO_TOLERANCE
-        if self.holds_out or self.alphas != 1:
-            rounds = -(-self.alphas // _TOGETHER) if self.alphas else _ROUNDS_OF_SEARCH
-            together = min(self.alphas or _TOGETHER, _TOGETHER)
-            steps = rounds * _STEPS_TO_PLATEAU
-        products = 4.0 * n * m * self.targets / _THIN_PRODUCTS
-        read = 4.0 * n * m / _READ if stored else self._seconds_of_features(in_float32=True)
-        passes = steps * (products * together + read) + (2 + _LAST_STEPS) * (products + read)
-        once = self._seconds_of_features(in_float32=True) if stored else 0.0
-        return once + passes + self._seconds_of_preconditioner(rounds)
+        searched = self.alphas != 1
+        rounds = -(-self.alphas // _TOGETHER) if self.alphas else _ROUNDS_OF_SEARCH
+        of_search = rounds * _STEPS_TO_PLATEAU if searched else 0
+        columns = float(of_search * min(self.alphas or _TOGETHER, _TOGETHER))
+        if self.holds_out:
+            # Beside the system without some rows, that of all.
+            last, columns = _STEPS_TO_PLATEAU, columns + 2.0 * _STEPS_TO_PLATEAU
+        else:
+            last = _STEPS_OF_LANDMARKS if self.landmarks else _STEPS_OF_SKETCHES
+            columns += last
+        passes = float(of_search + last + _PASSES_FOR_MEANS)
+        thin = 4.0 * n * m * self.targets * (columns + _PASSES_FOR_MEANS)
+        again = {"bytes read": passes * 4.0 * n * m} if stored else {}
+        features = self._work_of_features(1.0 if stored else passes, in_float32=True)
+        return _sum({"thin products": thin}, again, features, self._work_of_inverses(rounds))
 
-    def _seconds_of_features(self, *, in_float32: bool) -> float:
-        n, m = float(self.rows), float(self.features)
+    def _work_of_features(self, passes: float, *, in_float32: bool) -> Work:
+        numbers = passes * float(self.rows) * float(self.features)
         if not self.landmarks:
-            return n * m / _SKETCHED
-        rate = _KERNEL_PRODUCTS if in_float32 else 0.6 * _KERNEL_PRODUCTS
-        return n * m * (2.0 * self.columns + 60.0) / rate
+            return {"sketched numbers": numbers}
+        precision = "float32" if in_float32 else "float64"
+        products = 2.0 * numbers * self.columns
+        return {
+            f"kernel values in {precision}": numbers,
+            f"inner products in {precision}": products,
+        }
 
-    def _seconds_of_preconditioner(self, rounds: int) -> float:
+    def _work_of_inverses(self, rounds: int) -> Work:
         m = float(self.features)
         if self.landmarks:
-            return (1.0 + 1.0 * rounds) * m**3 / 3.0 / _FACTOR_PRODUCTS
-        sample = min(SampleInverses.rows_for(self.features), self.rows)
+            return {"factorisations": (1.0 + 1.0 * rounds) * m**3 / 3.0}
+        sample = float(min(SampleInverses.rows_for(self.features), self.rows))
         if m <= MOST_FACTORED:
-            return sample * m**2 / _SUMS_FLOAT32 + rounds * m**3 / 6.0 / _FACTOR_PRODUCTS
-        return sample**2 * m / _SUMS_FLOAT32 + sample**3 / 3.0 / _FACTOR_PRODUCTS
+            return {"sums in float32": sample * m**2, "factorisations": rounds * m**3 / 6.0}
+        return {"sums in float32": sample**2 * m, "factorisations": sample**3 / 3.0}
 
     def bytes_of_sums(self) -> float:
         """Return the most that sums hold at a time beside the rows."""
@@ -102,7 +141,7 @@ class Problem:
     def bytes_of_iterations(self, *, stored: bool) -> float:
         """Return the most that iterations hold at a time beside the rows."""
         n, m = float(self.rows), float(self.features)
-        total = min(_BLOCKS, 32.0 * n * m) + 64.0 * m * self.targets
+        total = min(_BLOCKS, 32.0 * n * m) + 64.0 * m * self.targets + self.kept_bytes
         if stored:
             # Values at landmarks of float64 rows need all their digits.
             total += (8.0 if self.landmarks and self.dtype == np.float64 else 4.0) * n * m
@@ -116,12 +155,21 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """The solver of a fit, whether iterations store features, and what it is predicted to take."""
+    """The solver of a fit, whether iterations store features, and what it is predicted to take.
+
+    `reason` says why this solver was taken, where there was a choice.
+    """
 
     solver: str
     stored: bool
     seconds: float = 0.0
     bytes: float = 0.0
+    reason: str = ""
+
+    def describe(self, features: int, rows: int) -> str:
+        """Return what the fit is predicted to take, in words."""
+        predicted = f", predicted to take {self.seconds:.2g} s" if self.seconds else ""
+        return f"{features} features of {rows} rows by solver={self.solver!r}{predicted}"
 
 
 def planned(problem: Problem, solver: str, memory_budget: float | None) -> Plan:
@@ -129,11 +177,15 @@ def planned(problem: Problem, solver: str, memory_budget: float | None) -> Plan:
     plans = _plans(problem, solver, memory_budget)
     if not plans:
         raise InputError(_refusal(problem, solver, memory_budget))
-    if solver != "auto" or len(plans) == 1:
+    if solver != "auto":
         return plans[0]
+    if len(plans) == 1:
+        return replace(plans[0], reason="all that fits the memory")
     gram, cg = plans
     few = problem.features < _FEWEST_FEATURES
-    return gram if few or cg.seconds > _WORTH_IT * gram.seconds else cg
+    taken, other = (gram, cg) if few or cg.seconds > _WORTH_IT * gram.seconds else (cg, gram)
+    times = f"{taken.seconds:.2g} s and not the {other.seconds:.2g} s of {other.solver!r}"
+    return replace(taken, reason=f"predicted to take {times}")
 
 
 def _plans(problem: Problem, solver: str, memory_budget: float | None) -> list[Plan]:
@@ -141,16 +193,16 @@ def _plans(problem: Problem, solver: str, memory_budget: float | None) -> list[P
     limit, to_store = _limits(memory_budget)
     plans = []
     if solver != "cg" and problem.bytes_of_sums() <= limit:
-        plans.append(Plan("gram", False, problem.seconds_of_sums(), problem.bytes_of_sums()))
+        predicted = seconds(problem.work_of_sums())
+        plans.append(Plan("gram", False, predicted, problem.bytes_of_sums()))
     if solver == "gram":
         return plans
     for stored, most in ((True, to_store), (False, limit)):
         if problem.bytes_of_iterations(stored=stored) <= most:
             # What this machine happens to have free must not decide on the solver.
-            predicted = stored or memory_budget is None
-            seconds = problem.seconds_of_iterations(stored=predicted)
+            work = problem.work_of_iterations(stored=stored or memory_budget is None)
             bytes = problem.bytes_of_iterations(stored=stored)
-            plans.append(Plan("cg", stored, seconds, bytes))
+            plans.append(Plan("cg", stored, seconds(work), bytes))
             break
     return plans
 

@@ -73,6 +73,17 @@ class TrainingRows:
         """Number of rows."""
         return int(self.X.shape[0])
 
+    @property
+    def bytes(self) -> int:
+        """What the rows take, without targets and weights."""
+        parts = [self.X.data, self.X.indices, self.X.indptr] if is_sparse(self.X) else [self.X]
+        return sum(int(part.nbytes) for part in parts)
+
+    def copied(self) -> TrainingRows:
+        """Return copies of everything: who changes the rows later on does not mean these."""
+        weights = None if self.weights is None else self.weights.copy()
+        return TrainingRows(self.X.copy(), self.targets.copy(), weights)
+
     def __getitem__(self, rows: Any) -> TrainingRows:
         weights = None if self.weights is None else self.weights[rows]
         numbers = None if self.numbers is None else self.numbers[rows]
