@@ -41,7 +41,7 @@ def growth(*, quick: bool) -> Table:
 def _seconds(kind: str, solver: str, rows: int, features: int, columns: int) -> float:
     X, y = rows_of(rows, 1, columns)
     model = SketchedKernelRidge(
-        features=map_of(kind, features), alpha=1.0, solver=solver, random_state=0
+        features=map_of(kind, features, columns), alpha=1.0, solver=solver, random_state=0
     )
     return shortest(partial(model.fit, X, y), rounds=2)[1]
 

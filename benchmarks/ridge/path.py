@@ -19,7 +19,7 @@ def path_against_one_fit(*, quick: bool) -> Table:
         "Fifty penalties with leave-one-out against one fit",
         f"{rows} rows, {COLUMNS} columns, float32, GaussianSketch, all processors, the shortest of "
         "a few fits; the one fit has the penalty that the path chose, as the precision of sums "
-        "depends on it. Leave-one-out errors are compared with refits without each row, on 60 rows.",
+        "depends on it. Leave-one-out errors are compared with refits without each of 60 rows.",
         [_path_row(X, y, size, rounds=1 if quick else 3) for size in sizes],
     )
 

@@ -18,9 +18,10 @@ from powersketch.kernel_ridge.choosing import budgets, maps
 from powersketch.kernel_ridge.choosing.solvers import Problem, planned
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving.features import Features
-from powersketch.kernel_ridge.solving.iterative import IterativeRidge
+from powersketch.kernel_ridge.solving.iterative import IterativeRidge, _Watch
 from powersketch.kernel_ridge.solving.row_products import BlockProducts, LandmarkValues
 from powersketch.kernels import Gaussian
+from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import classifier, ridge, weights
 
 
@@ -100,6 +101,31 @@ class TestLandmarks:
         assert result.errors is not None
         assert result.errors[-1] < result.errors[0]
 
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_all_rows_are_iterated_beside_those_not_held_out(self, fit_intercept: bool) -> None:
+        X, labels = rings(200)
+        targets = np.where(labels[:, np.newaxis] == np.arange(3), 1.0, -1.0)
+        landmarks = LeverageNystroem(
+            Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
+        ).fit(X)
+        rows, features = TrainingRows(X, targets, None), Features(landmarks)
+        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=True)
+        ridge = IterativeRidge(fit_intercept, 1e-6, seed=0)
+        solution, left_out, _ = ridge.solve(values, 1.0, None, None)
+        held = np.sort(RandomStreams(0, "kernel-ridge/held-out").sample("rows", 200, 20))
+        Z, others = features.transform(X), np.delete(np.arange(200), held)
+        every, without = (
+            block_statistics(Z[some], targets[some]).solve(1.0, fit_intercept=fit_intercept)
+            for some in (np.arange(200), others)
+        )
+        every_at, without_at = (Z[held] @ s.coef.T + s.intercept for s in (every, without))
+        found = Z[held] @ solution.coef.T + solution.intercept
+        distance = np.linalg.norm
+        # Iterations end when errors level off, by then much nearer to their own side.
+        assert distance(found - every_at) < 0.5 * distance(found - without_at)
+        left = left_out.predictions
+        assert distance(left - without_at) < 0.5 * distance(left - every_at)
+
     def test_rows_held_out_choose_alpha(self) -> None:
         X, labels = rings(800)
         targets = np.where(labels[:, np.newaxis] == np.arange(3), 1.0, -1.0)
@@ -143,6 +169,30 @@ class TestLandmarks:
         assert model.choice_.n_components + X.shape[1] > 100
         _, deviations = model.predict(X[:10], return_std=True)
         assert (deviations > 0.0).all()
+
+
+class _Steps:
+    """Products of which step number k predicts a given number at the only row."""
+
+    def __init__(self, sides: int, predictions: list[float]) -> None:
+        self.sides, self._predictions = sides, iter(predictions)
+        self.targets, self.all_weights = np.zeros((1, 1)), np.ones(1)
+
+    def product(self, V: Any, rows: Any) -> Any:
+        return np.full((len(rows), 1), next(self._predictions))
+
+    def intercept(self, coef: Any) -> Any:
+        return np.zeros(coef.shape[1])
+
+
+@pytest.mark.parametrize(("sides", "kept"), [(1, 1.0), (2, 2.0)])
+def test_the_last_step_counts_for_a_known_alpha(sides: int, kept: float) -> None:
+    """Unless it is clearly worse than the best: where alphas are compared, the best one counts."""
+    products: Any = _Steps(sides, [1.0, 0.5, 0.501, 0.6])
+    watch = _Watch(products, np.array([0]), [1.0], classifies=False)
+    for step in range(4):
+        watch(np.full((3 * sides, 1), float(step)))
+    np.testing.assert_array_equal(watch.found[1.0].coef, np.full((3, sides), kept))
 
 
 def test_one_wide_row() -> None:

@@ -1,7 +1,7 @@
 """Sums or iterations? What either takes in seconds and bytes, predicted before it starts.
 
-The rates are those of two cores, measured by `benchmarks/large`, and fixed: the same call gives the
-same model on every machine.
+The rates are those of two cores that fit the times of `benchmarks/large/choices.py` best, and they
+are fixed: the same call gives the same model on every machine.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from powersketch.kernel_ridge.solving.preconditioners import MOST_FACTORED, Samp
 SOLVERS = ("auto", "gram", "cg")
 
 RATES = {
-    "sums in float32": 2.1e11,
-    "sums in float64": 1.0e11,
-    "sketched numbers": 6e8,
-    "kernel values in float32": 1.6e11,
-    "kernel values in float64": 9.6e10,
-    "thin products": 5.5e10,
-    "bytes read": 1.2e10,
-    "factorisations": 8e10,
-    "tries of alpha": 3e10,
+    "sums in float32": 3.5e11,
+    "sums in float64": 1.8e11,
+    "sketched numbers": 1.2e8,
+    "kernel values in float32": 2.4e8,
+    "kernel values in float64": 6.8e7,
+    "inner products in float32": 1.6e11,
+    "inner products in float64": 8e10,
+    "thin products": 9.9e10,
+    "bytes read": 1.3e10,
+    "factorisations": 8.3e10,
+    "leaving out": 3.4e10,
 }
-"""What is done in a second: products, but for numbers of features and bytes of stored ones."""
+"""What is done in a second: products, but for numbers of features or values and bytes of them."""
 
 # Alphas that sums try where alpha is searched, each with a factorisation of a third of m³.
-_TRIES_OF_SEARCH = 7
+_TRIES_OF_SEARCH = 5
 # Steps to the tolerance; and until errors of rows held out level off, for a few alphas at a time.
-_STEPS_OF_LANDMARKS, _STEPS_OF_SKETCHES, _STEPS_TO_PLATEAU = 22, 9, 6
+_STEPS_OF_LANDMARKS, _STEPS_OF_SKETCHES, _STEPS_TO_PLATEAU = 22, 9, 7
 _PASSES_FOR_MEANS = 2
 _ROUNDS_OF_SEARCH, _TOGETHER = 2, 3
 _LEFT_OUT_ROWS = 2048
 # Sums are preferred where iterations gain little, as more follows from sums.
-_WORTH_IT = 0.9
+_WORTH_IT = 0.95
 _FEWEST_FEATURES = 1024
 _BLOCKS = 384 << 20
 # Of what is available: the rest is for rows, for what others do, and for what was not predicted.
@@ -81,15 +83,16 @@ class Problem:
         """Return the work of a Gram matrix and its solution."""
         n, m = float(self.rows), float(self.features)
         single = self.dtype == np.float32 and not self.landmarks
-        tries = (self.alphas or _TRIES_OF_SEARCH) if self.holds_out else 0
-        factors = m**3 / 3.0 + (2.0 * m**3 if self.landmarks else 0.0)
+        tries = self.alphas or _TRIES_OF_SEARCH
+        factors = tries * m**3 / 3.0 + (2.0 * m**3 if self.landmarks else 0.0)
+        left_out = tries * _LEFT_OUT_ROWS * m**2 if self.holds_out else 0.0
         # Features are computed while sums run, but take their share of the cores.
         work = self._work_of_features(1.0, in_float32=False)
         return _sum(
             work,
             {"sums in float32" if single else "sums in float64": n * m**2},
             {"factorisations": factors},
-            {"tries of alpha": tries * (m**3 / 3.0 + _LEFT_OUT_ROWS * m**2)},
+            {"leaving out": left_out},
         )
 
     def work_of_iterations(self, *, stored: bool) -> Work:
@@ -115,8 +118,12 @@ class Problem:
         numbers = passes * float(self.rows) * float(self.features)
         if not self.landmarks:
             return {"sketched numbers": numbers}
-        name = f"kernel values in float{32 if in_float32 else 64}"
-        return {name: numbers * (2.0 * self.columns + 60.0)}
+        precision = "float32" if in_float32 else "float64"
+        products = 2.0 * numbers * self.columns
+        return {
+            f"kernel values in {precision}": numbers,
+            f"inner products in {precision}": products,
+        }
 
     def _work_of_inverses(self, rounds: int) -> Work:
         m = float(self.features)
