@@ -82,7 +82,9 @@ template <class T> struct NormalWorkspace {
     T *values;                 // U of a tile
 
     explicit NormalWorkspace(const NormalPlan<T> &plan)
-        : width(in_wholes(plan.size, kNormalColumns)), stride(in_wholes(plan.columns, kLine<T>)) {}
+        : width(in_wholes(plan.size, kNormalColumns)),
+          // An odd number of lines: powers of two would compete for the same sets of a cache.
+          stride((in_wholes(plan.columns, kLine<T>) / kLine<T> | 1) * kLine<T>) {}
     std::size_t bytes() const {
         return 2 * piece_bytes(width * stride * sizeof(T)) +
                piece_bytes(kNormalTile * width * kLineBytes) +

@@ -15,7 +15,7 @@ from powersketch.comparison.measure import peak_bytes
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge import block_statistics, choice
 from powersketch.kernel_ridge.features import Features
-from powersketch.kernel_ridge.iterative import IterativeRidge
+from powersketch.kernel_ridge.iterative import IterativeRidge, _Watch
 from powersketch.kernel_ridge.row_products import BlockProducts, LandmarkValues
 from powersketch.kernel_ridge.solvers import Problem, planned
 from powersketch.kernel_ridge.training_rows import TrainingRows
@@ -156,6 +156,30 @@ class TestLandmarks:
         assert model.score(X[1500:], labels[1500:]) > 0.95
         shares = model.predict_proba(X[1500:])
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
+class _Steps:
+    """Products of which step number k predicts a given number at the only row."""
+
+    def __init__(self, sides: int, predictions: list[float]) -> None:
+        self.sides, self._predictions = sides, iter(predictions)
+        self.targets, self.all_weights = np.zeros((1, 1)), np.ones(1)
+
+    def product(self, V: Any, rows: Any) -> Any:
+        return np.full((len(rows), 1), next(self._predictions))
+
+    def intercept(self, coef: Any) -> Any:
+        return np.zeros(coef.shape[1])
+
+
+@pytest.mark.parametrize(("sides", "kept"), [(1, 1.0), (2, 2.0)])
+def test_the_last_step_counts_for_a_known_alpha(sides: int, kept: float) -> None:
+    """Unless it is clearly worse than the best: where alphas are compared, the best one counts."""
+    products: Any = _Steps(sides, [1.0, 0.5, 0.501, 0.6])
+    watch = _Watch(products, np.array([0]), [1.0], classifies=False)
+    for step in range(4):
+        watch(np.full((3 * sides, 1), float(step)))
+    np.testing.assert_array_equal(watch.found[1.0].coef, np.full((3, sides), kept))
 
 
 def test_one_wide_row() -> None:

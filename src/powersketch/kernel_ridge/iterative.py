@@ -34,7 +34,8 @@ _HELD_OUT = 10
 _MOST_HELD_OUT = 4096
 _SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha and the first
 # Errors have levelled off if so many steps have not lowered them by this share.
-_PATIENCE, _LEAST_GAIN = 4, 5e-4
+_PATIENCE, _LEAST_GAIN = 5, 5e-4
+_SLACK = 1e-2
 # A residual that is good enough where the precision of what is stored does not allow tol.
 _GOOD_RESIDUAL = 1e-2
 # To warn of, after errors of rows held out have levelled off.
@@ -79,9 +80,10 @@ def stacked(V: Float64, columns: int) -> Float64:
 
 @dataclass
 class _HeldOut:
-    """What an alpha got so far at the rows held out; the best step counts."""
+    """What an alpha got so far at the rows held out, by the step that counts, and at the least."""
 
     error: float = np.inf
+    least: float = np.inf
     wrong: float = 1.0
     coef: Float64 = field(default_factory=lambda: np.empty(0))
     intercept: Vector = field(default_factory=lambda: np.empty(0))
@@ -98,6 +100,9 @@ class _Watch:
         self, products: BlockProducts, held: Any, alphas: Sequence[float], *, classifies: bool
     ) -> None:
         self.found = {alpha: _HeldOut() for alpha in alphas}
+        # The solution for an alpha that is known is what was asked for, even if a step before it
+        # was a little better; that step counts where rounding errors have taken over since.
+        self._slack = _SLACK if products.sides > 1 else 0.0
         self.errors: list[float] = []
         self._products, self._held, self._classifies = products, held, classifies
         self._targets, self._weights = products.targets[held], products.all_weights[held]
@@ -120,9 +125,9 @@ class _Watch:
         squares = np.mean((self._targets - predictions) ** 2, axis=1)
         total = max(float(self._weights.sum()), _LEAST_WEIGHT)
         error = float(self._weights @ squares) / total
-        if error < best.error:
-            best.error, best.coef, best.intercept = error, coef.copy(), intercept
-            best.predictions = predictions
+        if error < best.least * (1.0 + self._slack):
+            best.least, best.error = min(error, best.least), error
+            best.coef, best.intercept, best.predictions = coef.copy(), intercept, predictions
             best.wrong = _wrong_share(predictions, self._targets) if self._classifies else 0.0
 
 
