@@ -166,32 +166,12 @@ EXCERPTS = {
             "path / one fit": "ratio",
         },
     ),
-    "large_images": Excerpt(
-        "Fashion-MNIST, 60000 rows: error against seconds and memory",
-        {
-            "method": "Fashion-MNIST, 60,000 rows, one alpha, two cores",
-            "size": "size",
-            "seconds": "s",
-            "GB": "GB",
-            "error": "error",
-        },
-    ),
     "large_features": Excerpt(
         "Fashion-MNIST: many features of a sketch",
         {
             "features": "Fashion-MNIST, 60,000 rows, one alpha: features of a sketch",
             "seconds": "s",
             "GB": "GB",
-            "error": "error",
-        },
-    ),
-    "large_exact": Excerpt(
-        "Exact kernel ridge regression on Fashion-MNIST, the matrix recomputed",
-        {
-            "steps": "exact kernel of 60,000 rows, recomputed: steps",
-            "seconds": "s",
-            "GB": "GB",
-            "residual": "residual",
             "error": "error",
         },
     ),
