@@ -169,7 +169,7 @@ def separate(folder: Path) -> Iterator[tuple[Any, list[subprocess.Popen[bytes]]]
 def test_a_lost_cluster_is_an_error_and_no_model(lost: str, tmp_path: Path) -> None:
     X, y = generated()
     slow = generated(3.0)
-    with separate(tmp_path) as (_, started), mock.patch.object(running, "_PATIENCE", 4.0):
+    with separate(tmp_path) as (_, started):
         fitted = model().fit(X, y)
         coef = fitted.coef_.copy()
         killed = started[1:] if lost == "workers" else started[:1]
@@ -177,7 +177,8 @@ def test_a_lost_cluster_is_an_error_and_no_model(lost: str, tmp_path: Path) -> N
         for timer in timers:
             timer.start()
         begin = time.monotonic()
-        with pytest.raises(ClusterError, match="The estimator is as it was before"):
+        impatient = mock.patch.object(running, "_PATIENCE", 4.0)
+        with impatient, pytest.raises(ClusterError, match="The estimator is as it was before"):
             fitted.fit(*slow)
         assert time.monotonic() - begin < 60.0
         np.testing.assert_array_equal(fitted.coef_, coef)
