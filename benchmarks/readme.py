@@ -139,6 +139,11 @@ EXCERPTS = {
             **_MODELS,
         },
     ),
+    "models": Excerpt(
+        "Default regressors: R² on rows they have not seen",
+        {"data": "R² at new rows, mean of five splits, default parameters", **_MODELS},
+        {"data": ["taxi", "diamonds", "flights", "bikes", "earnings", "computers", "companies"]},
+    ),
     "classifiers": Excerpt(
         "Default classifiers: accuracy on rows they have not seen",
         {
