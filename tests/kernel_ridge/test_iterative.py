@@ -77,6 +77,14 @@ def rings(rows: int) -> tuple[Any, Any]:
     return X, np.digitize(np.hypot(*X.T), [0.8, 1.5])
 
 
+def _iterate_from(features: int, monkeypatch: Any) -> None:
+    """Let "auto" iterate for more features than these, and take the exact kernel for few rows."""
+    monkeypatch.setattr("powersketch.kernel_ridge.settings.MOST_SUMMED_FEATURES", features)
+    monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._FEWEST_FEATURES", features)
+    monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._WORTH_IT", np.inf)
+    monkeypatch.setattr(budgets, "_MOST_EXACT_ROWS", 500)
+
+
 class TestLandmarks:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("weight", [0.0, 0.3])
@@ -144,10 +152,7 @@ class TestLandmarks:
         monkeypatch.setattr(budgets, "_ROWS_TO_ITERATE", 1000)
         monkeypatch.setattr(budgets, "_MOST_ITERATED", 300)
         monkeypatch.setattr(maps, "MOST_SUMMED_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.settings.MOST_SUMMED_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._FEWEST_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._WORTH_IT", np.inf)
-        monkeypatch.setattr(budgets, "_MOST_EXACT_ROWS", 500)
+        _iterate_from(100, monkeypatch)
         X, labels = rings(2000)
         model = SketchedKernelRidgeClassifier(Gaussian(3.0), random_state=0).fit(
             X[:1500], labels[:1500]
@@ -160,13 +165,13 @@ class TestLandmarks:
 
     def test_regressors_keep_their_sums_with_columns_beside(self, monkeypatch: Any) -> None:
         monkeypatch.setattr(budgets, "MOST_SUMMED_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.settings.MOST_SUMMED_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._FEWEST_FEATURES", 100)
-        monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._WORTH_IT", np.inf)
-        monkeypatch.setattr(budgets, "_MOST_EXACT_ROWS", 500)
+        _iterate_from(100, monkeypatch)
         X, labels = rings(2000)
         model = SketchedKernelRidge(Gaussian(3.0), linear=True, random_state=0).fit(X, labels)
         assert model.choice_.n_components + X.shape[1] > 100
+        # Iterations would sum up rows as well, but later, and beside their own work.
+        assert not hasattr(model, "solver_result_")
+        assert "statistics_" in vars(model)
         _, deviations = model.predict(X[:10], return_std=True)
         assert (deviations > 0.0).all()
 
