@@ -157,7 +157,8 @@ clip : float, "auto" or None, default="auto"
 alpha : float, "loo" or "gcv", default="loo"
     The penalty, as in scikit-learn's ``KernelRidge`` and ``Ridge``; or how it is chosen from
     `alphas`: "loo" takes the least leave-one-out error (over up to 2048 rows, always with the
-    model of all other rows); "gcv", on features only, takes the largest alpha whose generalised
+    model of all other rows; classifiers with the exact kernel take the most likely labels instead
+    of the least squares); "gcv", on features only, takes the largest alpha whose generalised
     cross-validation score is within its standard error of the least.
 alphas : array of float or None, default=None
     What to choose from; None is 50 values from 1e-10 to 1 times the trace of the Gram matrix, or

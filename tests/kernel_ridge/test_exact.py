@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
@@ -16,6 +17,8 @@ from powersketch.kernel_ridge import SketchedKernelRidgeClassifier
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving import exact
 from powersketch.kernel_ridge.solving.exact import exact_path
+from powersketch.kernel_ridge.solving.left_out import LeftOut
+from powersketch.kernel_ridge.solving.statistics import RidgeSolution
 from powersketch.kernels import Gaussian
 from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import Float64, digits, ridge, std, waves, weights
@@ -137,6 +140,51 @@ class TestLeaveOneOut:
         some = ridge(KERNEL, features="exact", alpha="loo", random_state=0).fit(X, y)
         assert not np.array_equal(some.scores_, whole.scores_)
         np.testing.assert_allclose(some.scores_, whole.scores_, rtol=0.5)
+
+    @each_intercept
+    def test_another_cost_chooses_another_alpha(self, fit_intercept: bool) -> None:
+        X, y = waves(60)
+        rows = TrainingRows(X, y, None)
+
+        def far_from_a_third(kept: LeftOut) -> Float64:
+            return np.abs(kept.slacks - 1 / 3)
+
+        def path(**costs: Any) -> tuple[RidgeSolution, LeftOut]:
+            return exact_path(
+                rows,
+                KERNEL,
+                np.logspace(-3, -1, 9),
+                fit_intercept=fit_intercept,
+                streams=STREAMS,
+                n_jobs=None,
+                start=lambda: 1.0,
+                **costs,
+            )
+
+        usual, other = path()[0], path(costs=far_from_a_third)[0]
+        assert other.alpha != usual.alpha
+        assert usual.scores is not None
+        assert other.scores is not None
+        np.testing.assert_array_equal(other.scores, usual.scores)  # squares in any case
+        near = other.scores <= 1.25 * other.scores.min()
+        assert near[other.alphas == other.alpha]
+
+    def test_classifiers_take_the_alpha_of_the_most_likely_labels(self) -> None:
+        X, labels = digits(120)
+        model = SketchedKernelRidgeClassifier(Gaussian(0.02), features="exact").fit(X, labels)
+        costs = []
+        for alpha in model.alphas_[model.scores_ <= 1.25 * model.scores_.min()]:
+            one = clone(model).set_params(alphas=[alpha]).fit(X, labels)
+            chances = one._row_costs(one._left_out)
+            costs.append((alpha, chances))
+        least = int(np.argmin([np.mean(cost) for _, cost in costs]))
+        near = [
+            alpha
+            for alpha, cost in costs[least:]
+            if np.mean(cost - costs[least][1])
+            <= max(0.5 * np.std(cost - costs[least][1]) / np.sqrt(120), 1e-6 * np.mean(cost))
+        ]
+        assert model.alpha_ == near[-1] != model.alphas_[np.argmin(model.scores_)]
 
     def test_the_largest_of_equal_alphas_is_taken(self) -> None:
         y = waves(40)[1]

@@ -254,6 +254,14 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             "other features."
         )
 
+    def _row_costs(self, left_out: LeftOut) -> Vector:
+        """Return how unlikely the label of every row is.
+
+        Squares also grow where a larger alpha makes all predictions of right labels smaller, which
+        harms neither labels nor probabilities.
+        """
+        return _surprises(left_out, *_most_likely(left_out))
+
     def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
         calibration = _most_likely(left_out)
         return super()._from_left_out(left_out) | {"_calibration": calibration}
@@ -395,17 +403,26 @@ def _probabilities(scores: Float64, power: float, floor: float) -> Float64:
 
 def _most_likely(left_out: LeftOut) -> tuple[float, float]:
     """Return the power and the floor of the largest likelihood of the labels of rows left out."""
-    targets = left_out.targets
-    labels = (targets[:, 0] > 0.0).astype(int) if targets.shape[1] == 1 else targets.argmax(axis=1)
 
     def cost(logarithms: Vector) -> float:
-        likely = _probabilities(left_out.predictions, *np.exp(logarithms))
-        chances = np.maximum(likely[np.arange(labels.size), labels], _LEAST_CHANCE)
-        return float(-left_out.weights @ np.log(chances))
+        return float(left_out.weights @ _surprises(left_out, *np.exp(logarithms)))
 
     found = minimize(cost, _FIRST_LOGARITHMS, method="Nelder-Mead", bounds=_LOGARITHMS)
     power, floor = np.exp(found.x).tolist()
     return power, floor
+
+
+def _surprises(left_out: LeftOut, power: float, floor: float) -> Vector:
+    """Return minus the logarithm of the probability of the label of every row left out.
+
+    As if one row more had any label (Laplace's rule of succession): that no label is wrong among
+    these does not mean that none ever is.
+    """
+    targets, rows = left_out.targets, np.arange(left_out.targets.shape[0])
+    labels = (targets[:, 0] > 0.0).astype(int) if targets.shape[1] == 1 else targets.argmax(axis=1)
+    likely = np.maximum(_probabilities(left_out.predictions, power, floor), _LEAST_CHANCE)
+    surprises = -np.log(likely)
+    return np.asarray(surprises[rows, labels] + np.mean(surprises, axis=1) / rows.size)
 
 
 def _targets(classes: Real) -> int:

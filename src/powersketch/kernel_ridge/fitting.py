@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import _num_samples, validate_data
 
-from powersketch.arrays import is_sparse
+from powersketch.arrays import Vector, is_sparse
 from powersketch.exceptions import InputError
 from powersketch.execution import Progress
 from powersketch.feature_maps import DO_NOT_COUNT, MOST_CHOICE_ROWS, are_many
@@ -29,7 +29,12 @@ from powersketch.kernel_ridge.solving.exact import exact_path
 from powersketch.kernel_ridge.solving.factored_path import LEAST_PER_ROUNDING
 from powersketch.kernel_ridge.solving.features import FeatureSums, feature_blocks
 from powersketch.kernel_ridge.solving.iterative import MOST_DENSE_COLUMNS, IterativeRidge
-from powersketch.kernel_ridge.solving.left_out import LEFT_OUT_ROWS, LeftOut, left_out_predictions
+from powersketch.kernel_ridge.solving.left_out import (
+    LEFT_OUT_ROWS,
+    LeftOut,
+    left_out_predictions,
+    squares,
+)
 from powersketch.kernel_ridge.solving.many_rows import (
     FeatureFit,
     ManyRows,
@@ -272,7 +277,14 @@ class RidgeFits(RidgeSettings):
                 return start or alpha_on_landmarks(rows, kernel, streams, **options)
 
             solution, left_out = exact_path(
-                rows, kernel, alphas, streams=streams, n_jobs=self.n_jobs, start=first, **options
+                rows,
+                kernel,
+                alphas,
+                streams=streams,
+                n_jobs=self.n_jobs,
+                start=first,
+                costs=self._row_costs,
+                **options,
             )
             attributes = self._from_left_out(left_out)
         else:
@@ -344,6 +356,10 @@ class RidgeFits(RidgeSettings):
         if left_out:
             solved |= self._from_left_out(left_out_predictions(statistics, solution, left_out))
         return solved
+
+    def _row_costs(self, left_out: LeftOut) -> Vector:
+        """Return what errors at rows left out cost, in the choice of alpha for the exact kernel."""
+        return squares(left_out)
 
     def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
         """Return what is kept of rows that were left out, as attributes."""

@@ -16,7 +16,7 @@ from powersketch.execution import check_fits_memory, interruptible
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving.dual import with_intercept
 from powersketch.kernel_ridge.solving.factored_path import descend
-from powersketch.kernel_ridge.solving.left_out import LeftOut
+from powersketch.kernel_ridge.solving.left_out import LeftOut, squares
 from powersketch.kernel_ridge.solving.path import default_alphas
 from powersketch.kernel_ridge.solving.statistics import GramSpectrum, RidgeSolution
 from powersketch.kernels import Kernel
@@ -31,7 +31,9 @@ _RATIO = 10.0**0.5
 _SMALLEST_ALPHA = 1e-12
 _SMALLEST_SLACK = 1e-12
 _STANDARD_ERRORS = 0.5
-_EQUAL_SCORES = 1e-6  # relative differences that are rounding errors, or nearly so
+_EQUAL_COSTS = 1e-6  # relative differences that are rounding errors, or nearly so
+# Of the least mean square: alphas of a larger one are not the best by any other cost.
+_LARGEST_SQUARES = 1.25
 # Scores are means over at most this many rows, each of which takes as long as a few products.
 _LEFT_OUT_ROWS = 1024
 _SMALLEST_FREEDOM = 1e-10  # per row
@@ -50,11 +52,14 @@ class Inverse(Protocol):
 @dataclass(frozen=True, eq=False)
 class _Tried:
     alpha: float
-    score: float
     coef: Float64
     intercept: Vector
-    residuals: Float64
-    slacks: Vector
+    left_out: LeftOut
+
+    @property
+    def score(self) -> float:
+        """The mean square of the residuals of rows left out."""
+        return self.left_out.mean(squares(self.left_out))
 
 
 def exact_path(
@@ -66,10 +71,12 @@ def exact_path(
     streams: RandomStreams,
     n_jobs: int | None,
     start: Callable[[], float],
+    costs: Callable[[LeftOut], Vector] = squares,
 ) -> tuple[RidgeSolution, LeftOut]:
     """Return the dual solution of the least leave-one-out error, and what rows left out got.
 
     Of many rows, alphas are tried downhill from what `start` returns, which is called if needed.
+    `costs` are what errors at single rows cost.
     """
     if rows.count < 2:
         raise InputError(
@@ -105,39 +112,36 @@ def exact_path(
             least,
             (_RATIO,),
         )
-    return _best(list(tried.values()), rows, np.sort(sample), fit_intercept=fit_intercept)
-
-
-def _best(
-    tried: list[_Tried], rows: TrainingRows, sample: Any, *, fit_intercept: bool
-) -> tuple[RidgeSolution, LeftOut]:
-    tried.sort(key=lambda one: one.alpha)
-    least = min(tried, key=lambda one: one.score)
-    # A larger penalty is safer with rows unlike these, where the difference may be chance, and its
-    # coefficients cancel less.
-    equal = _EQUAL_SCORES * least.score
-    best = [
-        one
-        for one in tried[tried.index(least) :]
-        if one.score - least.score <= max(_STANDARD_ERRORS * _standard_error(least, one), equal)
-    ][-1]
-    shape = rows.targets.shape
+    best = _best(list(tried.values()), costs)
+    shape, path = rows.targets.shape, sorted(tried)
     solution = RidgeSolution(
         best.coef.reshape(shape),
         best.intercept.reshape(shape[1:]),
         best.alpha,
         fit_intercept,
-        np.array([one.alpha for one in tried]),
-        np.array([one.score for one in tried]),
+        np.array(path),
+        np.array([tried[alpha].score for alpha in path]),
     )
-    targets = rows.targets.reshape(rows.count, -1)[sample]
-    weights = np.ones(len(sample)) if rows.weights is None else rows.weights[sample]
-    return solution, LeftOut(targets - best.residuals, targets, best.slacks, weights)
+    return solution, best.left_out
 
 
-def _standard_error(one: _Tried, other: _Tried) -> float:
-    differences = np.mean(one.residuals**2 - other.residuals**2, axis=1)
-    return float(np.std(differences)) / math.sqrt(differences.size)
+def _best(tried: list[_Tried], costs: Callable[[LeftOut], Vector]) -> _Tried:
+    """Return the largest alpha whose costs are within chance of the least.
+
+    A larger penalty is safer with rows unlike these, and its coefficients cancel less.
+    """
+    limit = _LARGEST_SQUARES * min(one.score for one in tried)
+    good = sorted((one for one in tried if one.score <= limit), key=lambda one: one.alpha)
+    row_costs = [costs(one.left_out) for one in good]
+    means = [one.left_out.mean(cost) for one, cost in zip(good, row_costs, strict=True)]
+    least = int(np.argmin(means))
+    for number in range(len(good) - 1, least, -1):
+        differences = row_costs[number] - row_costs[least]
+        noise = float(np.std(differences)) / math.sqrt(differences.size)
+        slack = max(_STANDARD_ERRORS * noise, _EQUAL_COSTS * abs(means[least]))
+        if means[number] - means[least] <= slack:
+            return good[number]
+    return good[least]
 
 
 def _tried(
@@ -160,8 +164,8 @@ def _tried(
     weights = np.ones(len(sample)) if rows.weights is None else rows.weights[sample]
     slacks = np.maximum(alpha * known / weights, _SMALLEST_SLACK)
     residuals = alpha * coef[sample] / (weights * slacks)[:, np.newaxis]
-    score = float(weights @ np.mean(residuals**2, axis=1) / weights.sum())
-    return _Tried(alpha, score, coef, intercept, residuals, slacks)
+    kept = targets[sample]
+    return _Tried(alpha, coef, intercept, LeftOut(kept - residuals, kept, slacks, weights))
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,15 @@ class LeftOut:
     slacks: Vector
     weights: Vector
 
+    def mean(self, costs: Vector) -> float:
+        """Return the weighted mean of a cost of every row."""
+        return float(self.weights @ costs / self.weights.sum())
+
+
+def squares(left_out: LeftOut) -> Vector:
+    """Return the mean square of the residuals of every row."""
+    return np.asarray(np.mean((left_out.targets - left_out.predictions) ** 2, axis=1))
+
 
 def left_out_predictions(
     statistics: RidgeStatistics, solution: RidgeSolution, blocks: Blocks
