@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -254,13 +254,14 @@ class SketchedKernelRidgeClassifier(ClassifierMixin, SketchedRidge):
             "other features."
         )
 
-    def _row_costs(self, left_out: LeftOut) -> Vector:
-        """Return how unlikely the label of every row is.
+    @property
+    def _row_costs(self) -> Callable[[LeftOut], Vector]:
+        """How unlikely the label of every row is.
 
         Squares also grow where a larger alpha makes all predictions of right labels smaller, which
         harms neither labels nor probabilities.
         """
-        return _surprises(left_out, *_most_likely(left_out))
+        return lambda left_out: _surprises(left_out, *_most_likely(left_out))
 
     def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
         calibration = _most_likely(left_out)

@@ -29,12 +29,7 @@ from powersketch.kernel_ridge.solving.exact import exact_path
 from powersketch.kernel_ridge.solving.factored_path import LEAST_PER_ROUNDING
 from powersketch.kernel_ridge.solving.features import FeatureSums, feature_blocks
 from powersketch.kernel_ridge.solving.iterative import MOST_DENSE_COLUMNS, IterativeRidge
-from powersketch.kernel_ridge.solving.left_out import (
-    LEFT_OUT_ROWS,
-    LeftOut,
-    left_out_predictions,
-    squares,
-)
+from powersketch.kernel_ridge.solving.left_out import LEFT_OUT_ROWS, LeftOut, left_out_predictions
 from powersketch.kernel_ridge.solving.many_rows import (
     FeatureFit,
     ManyRows,
@@ -357,9 +352,10 @@ class RidgeFits(RidgeSettings):
             solved |= self._from_left_out(left_out_predictions(statistics, solution, left_out))
         return solved
 
-    def _row_costs(self, left_out: LeftOut) -> Vector:
-        """Return what errors at rows left out cost, in the choice of alpha for the exact kernel."""
-        return squares(left_out)
+    @property
+    def _row_costs(self) -> Callable[[LeftOut], Vector] | None:
+        """What errors at rows left out cost in the choice of the exact kernel's alpha, or None."""
+        return None
 
     def _from_left_out(self, left_out: LeftOut) -> dict[str, Any]:
         """Return what is kept of rows that were left out, as attributes."""

@@ -32,8 +32,8 @@ _SMALLEST_ALPHA = 1e-12
 _SMALLEST_SLACK = 1e-12
 _STANDARD_ERRORS = 0.5
 _EQUAL_COSTS = 1e-6  # relative differences that are rounding errors, or nearly so
-# Of the least mean square: alphas of a larger one are not the best by any other cost.
-_LARGEST_SQUARES = 1.25
+# Of the least mean square: what another cost, of more noise, may choose from.
+_LARGEST_SQUARES = 1.1
 # Scores are means over at most this many rows, each of which takes as long as a few products.
 _LEFT_OUT_ROWS = 1024
 _SMALLEST_FREEDOM = 1e-10  # per row
@@ -71,12 +71,12 @@ def exact_path(
     streams: RandomStreams,
     n_jobs: int | None,
     start: Callable[[], float],
-    costs: Callable[[LeftOut], Vector] = squares,
+    costs: Callable[[LeftOut], Vector] | None = None,
 ) -> tuple[RidgeSolution, LeftOut]:
     """Return the dual solution of the least leave-one-out error, and what rows left out got.
 
     Of many rows, alphas are tried downhill from what `start` returns, which is called if needed.
-    `costs` are what errors at single rows cost.
+    `costs` are what errors at single rows cost, if not their squares.
     """
     if rows.count < 2:
         raise InputError(
@@ -125,23 +125,25 @@ def exact_path(
     return solution, best.left_out
 
 
-def _best(tried: list[_Tried], costs: Callable[[LeftOut], Vector]) -> _Tried:
+def _best(tried: list[_Tried], costs: Callable[[LeftOut], Vector] | None) -> _Tried:
     """Return the largest alpha whose costs are within chance of the least.
 
     A larger penalty is safer with rows unlike these, and its coefficients cancel less.
     """
-    limit = _LARGEST_SQUARES * min(one.score for one in tried)
-    good = sorted((one for one in tried if one.score <= limit), key=lambda one: one.alpha)
-    row_costs = [costs(one.left_out) for one in good]
-    means = [one.left_out.mean(cost) for one, cost in zip(good, row_costs, strict=True)]
+    if costs is not None:
+        largest = _LARGEST_SQUARES * min(one.score for one in tried)
+        tried = [one for one in tried if one.score <= largest]
+    tried = sorted(tried, key=lambda one: one.alpha)
+    row_costs = [(costs or squares)(one.left_out) for one in tried]
+    means = [one.left_out.mean(cost) for one, cost in zip(tried, row_costs, strict=True)]
     least = int(np.argmin(means))
-    for number in range(len(good) - 1, least, -1):
+    for number in range(len(tried) - 1, least, -1):
         differences = row_costs[number] - row_costs[least]
         noise = float(np.std(differences)) / math.sqrt(differences.size)
         slack = max(_STANDARD_ERRORS * noise, _EQUAL_COSTS * abs(means[least]))
         if means[number] - means[least] <= slack:
-            return good[number]
-    return good[least]
+            return tried[number]
+    return tried[least]
 
 
 def _tried(
