@@ -49,14 +49,12 @@ CORE = (
 # Tests that start other processes by themselves.
 STARTING_OTHERS = ("tests/test_package.py", "tests/routines/test_environment.py")
 # Under emulation, where all takes ten times as long: golden values, compiled routines beside their
-# specification, and scikit-learn's contract. What follows from equal bits is not repeated.
+# specification, and the whole contract of maps. What follows from equal bits is not repeated.
 EMULATED = (
     "tests/test_random_streams.py",
     "tests/feature_maps/test_determinism.py::TestSeeds::test_fixed_numbers",
     "tests/feature_maps/test_determinism.py::TestSeeds::test_fixed_numbers_of_other_kernels",
-    "tests/feature_maps/test_scikit_learn_contract.py::TestScikitLearnsOwnChecks",
-    "tests/feature_maps/test_scikit_learn_contract.py::TestColumnNames",
-    "tests/feature_maps/test_scikit_learn_contract.py::TestInsideOtherTools",
+    "tests/feature_maps/test_scikit_learn_contract.py",
     "tests/routines/test_compiled.py",
 )
 TEST_TOOLS = (
