@@ -13,6 +13,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tools.commands import (
@@ -74,6 +75,8 @@ EMULATED_PYTHONS = (
     DebianPython("3.11", "bookworm", "arm64", "aarch64"),
     DebianPython("3.13", "trixie", "arm64", "aarch64"),
 )
+# The first is as plain as they come; the last has all that there is, longer vectors, too.
+OTHER_PROCESSORS = ("cortex-a53", "max,pauth-impdef=on")
 _QUIET = {"OPENBLAS_NUM_THREADS": "1", "SCIPY_ARRAY_API": "1"}
 
 
@@ -147,6 +150,8 @@ def check_aarch64() -> None:
     """Compare the bits of all maps with those of x86-64, and run the tests that are about them."""
     for python in EMULATED_PYTHONS:
         _check_unpacked(python, EMULATED)
+    for processor in OTHER_PROCESSORS:
+        _compare_unpacked(replace(EMULATED_PYTHONS[0], processor=processor))
 
 
 CHECKS: dict[str, Callable[[], None]] = {
@@ -200,11 +205,14 @@ def _check_unpacked(python: DebianPython, tests: Sequence[str]) -> None:
     """Compare bits and run tests on a Python that is only unpacked: it cannot start another one."""
     python.prepare()
     python.install(wheel_for(python.version, python.machine), *TEST_TOOLS)
-    name = f"Python {python.version} on {python.machine}"
-    _compare_bits(name, json.loads(python.run([*_BITS], TESTS)))
+    _compare_unpacked(python)
     options = ["-p", "no:xdist", "-k", "not other_processes"]
     options += [f"--deselect={path}" for path in STARTING_OTHERS]
     python.run(["-m", "pytest", "-q", *options, *tests], TESTS, show=True)
+
+
+def _compare_unpacked(python: DebianPython) -> None:
+    _compare_bits(str(python), json.loads(python.run([*_BITS], TESTS)))
 
 
 def _bits(python: Path) -> dict[str, str]:

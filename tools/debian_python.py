@@ -33,19 +33,26 @@ _LIBRARIES = (
 )
 # Names that changed when time became 64 bits wide, in releases after bookworm.
 _NEWER_NAMES = {"libssl3": "libssl3t64"}
-# Processors to emulate. What qemu takes by default signs every return address, as newer Pythons of
-# Debian ask for, and computes these signatures twenty times slower than the program between them.
-_PROCESSORS = {"aarch64": "neoverse-n1"}
 
 
 @dataclass(frozen=True)
 class DebianPython:
-    """Python of a release of Debian, for a processor as Debian calls it."""
+    """Python of a release of Debian, for a processor as Debian calls it.
+
+    Where `processor` has to be emulated, it is one that does not sign return addresses: newer
+    Pythons of Debian do so with all of them, and qemu computes a signature twenty times slower
+    than the program until the next one.
+    """
 
     version: str
     release: str
     architecture: str
     machine: str
+    processor: str = "neoverse-n1"
+
+    def __str__(self) -> str:
+        processor = f" ({self.processor})" if self._is_emulated else ""
+        return f"Python {self.version} on {self.machine}{processor}"
 
     @property
     def root(self) -> Path:
@@ -90,13 +97,16 @@ class DebianPython:
         return run(command, environment=environment, folder=folder, show=show)
 
     @property
+    def _is_emulated(self) -> bool:
+        return self.machine != os.uname().machine
+
+    @property
     def _is_old(self) -> bool:
         return self.release == "bookworm"
 
     def _launcher(self) -> list[str | Path]:
-        if self.machine != os.uname().machine:
-            processor = _PROCESSORS[self.machine]
-            return [_emulator(self.machine), "-cpu", processor, "-L", self.root]
+        if self._is_emulated:
+            return [_emulator(self.machine), "-cpu", self.processor, "-L", self.root]
         # Loader and C library are its own, too: they may be newer than those of this machine.
         libraries = self.root / "usr" / "lib" / f"{self.machine}-linux-gnu"
         (loader,) = libraries.glob("ld-linux-*.so.*")
