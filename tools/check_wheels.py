@@ -49,12 +49,14 @@ CORE = (
 )
 # Tests that start other processes by themselves.
 STARTING_OTHERS = ("tests/test_package.py", "tests/routines/test_environment.py")
-# Under emulation, where all takes ten times as long: golden values, compiled routines beside their
-# specification, and the whole contract of maps. What follows from equal bits is not repeated.
+# Under emulation, where all takes ten times as long: golden values, models stored on x86-64, the
+# whole contract of maps, and compiled routines beside their specification. What follows from equal
+# bits is not repeated.
 EMULATED = (
     "tests/test_random_streams.py",
     "tests/feature_maps/test_determinism.py::TestSeeds::test_fixed_numbers",
     "tests/feature_maps/test_determinism.py::TestSeeds::test_fixed_numbers_of_other_kernels",
+    "tests/storage/test_models.py::test_files_of_earlier_versions_are_read",
     "tests/feature_maps/test_scikit_learn_contract.py",
     "tests/routines/test_compiled.py",
 )
