@@ -83,17 +83,28 @@ _QUIET = {"OPENBLAS_NUM_THREADS": "1", "SCIPY_ARRAY_API": "1"}
 
 
 def main() -> None:
-    """Run the checks that are asked for, all of them by default."""
+    """Run the checks that are asked for, all of them by default, whether or not one fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checks", nargs="*", choices=[[], *CHECKS], help="default: all")
     chosen = parser.parse_args().checks or list(CHECKS)
     _copy_tests()
     try:
-        for name in chosen:
-            say(f"== {name}")
-            CHECKS[name]()
+        failing = [name for name in chosen if not _passes(name)]
     finally:
         shutil.rmtree(TESTS)
+    if failing:
+        raise CommandError(f"failing checks: {', '.join(failing)}")
+
+
+def _passes(name: str) -> bool:
+    """Run a check, and say why it does not pass: some take long, and the others are worth it."""
+    say(f"== {name}")
+    try:
+        CHECKS[name]()
+    except CommandError as error:
+        say(f"error: {error}")
+        return False
+    return True
 
 
 def check_without_compiler() -> None:

@@ -92,6 +92,23 @@ def test_the_first_example_is_that_of_the_readme() -> None:
     assert example.strip() == "```python\n>>> 1\n1"
 
 
+def test_a_check_that_fails_does_not_end_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail() -> None:
+        raise CommandError("a reason")
+
+    checks = {"first": fail, "second": lambda: print("it runs")}
+    monkeypatch.setattr(check_wheels, "CHECKS", checks)
+    monkeypatch.setattr(check_wheels, "TESTS", tmp_path / "tests")
+    monkeypatch.setattr(check_wheels, "_copy_tests", (tmp_path / "tests").mkdir)
+    monkeypatch.setattr(sys, "argv", ["check_wheels"])
+    with pytest.raises(CommandError, match="failing checks: first$"):
+        check_wheels.main()
+    assert "error: a reason\n== second\nit runs\n" in capsys.readouterr().out
+    assert not (tmp_path / "tests").exists()
+
+
 class TestEmulation:
     """Of the processor that is not this machine's, on which no Python has to be unpacked."""
 
