@@ -103,7 +103,7 @@ def test_a_check_that_fails_does_not_end_the_others(
     monkeypatch.setattr(check_wheels, "TESTS", tmp_path / "tests")
     monkeypatch.setattr(check_wheels, "_copy_tests", (tmp_path / "tests").mkdir)
     monkeypatch.setattr(sys, "argv", ["check_wheels"])
-    with pytest.raises(CommandError, match="failing checks: first$"):
+    with pytest.raises(CommandError, match=r"failing checks: first$"):
         check_wheels.main()
     assert "error: a reason\n== second\nit runs\n" in capsys.readouterr().out
     assert not (tmp_path / "tests").exists()
