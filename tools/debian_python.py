@@ -37,12 +37,22 @@ _NEWER_NAMES = {"libssl3": "libssl3t64"}
 
 @dataclass(frozen=True)
 class DebianPython:
-    """Python of a release of Debian, for a processor as Debian calls it."""
+    """Python of a release of Debian, for a processor as Debian calls it.
+
+    Where `processor` has to be emulated, it is one that does not sign return addresses: newer
+    Pythons of Debian do so with all of them, and qemu computes a signature twenty times slower
+    than the program until the next one.
+    """
 
     version: str
     release: str
     architecture: str
     machine: str
+    processor: str = "neoverse-n1"
+
+    def __str__(self) -> str:
+        processor = f" ({self.processor})" if self._is_emulated else ""
+        return f"Python {self.version} on {self.machine}{processor}"
 
     @property
     def root(self) -> Path:
@@ -80,17 +90,23 @@ class DebianPython:
         """Run this Python in a folder and return what it prints."""
         environment = {"PYTHONPATH": self.packages, "PYTHONHOME": self.root / "usr"}
         environment |= {"OPENBLAS_NUM_THREADS": "1", "SCIPY_ARRAY_API": "1"}
+        # Two thirds of an import are compilation, unless the process before has left its results.
+        environment["PYTHONDONTWRITEBYTECODE"] = ""
         python = self.root / "usr" / "bin" / f"python{self.version}"
         command = [*self._launcher(), python, *arguments]
         return run(command, environment=environment, folder=folder, show=show)
+
+    @property
+    def _is_emulated(self) -> bool:
+        return self.machine != os.uname().machine
 
     @property
     def _is_old(self) -> bool:
         return self.release == "bookworm"
 
     def _launcher(self) -> list[str | Path]:
-        if self.machine != os.uname().machine:
-            return [_emulator(self.machine), "-L", self.root]
+        if self._is_emulated:
+            return [_emulator(self.machine), "-cpu", self.processor, "-L", self.root]
         # Loader and C library are its own, too: they may be newer than those of this machine.
         libraries = self.root / "usr" / "lib" / f"{self.machine}-linux-gnu"
         (loader,) = libraries.glob("ld-linux-*.so.*")

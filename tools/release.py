@@ -9,7 +9,7 @@ import re
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tools.build_wheels import TARGETS, check_wheel
@@ -73,6 +73,7 @@ def missing_distributions(version: str) -> Iterator[str]:
         yield f"the sdist of {version}: run make wheels"
     else:
         yield from missing_in_sdist(DIST / f"powersketch-{version}.tar.gz", version)
+        yield from _other_sources(DIST / f"powersketch-{version}.tar.gz")
     for target in TARGETS:
         for tag in ("cp311-cp311", "cp312-abi3"):
             found = list(DIST.glob(f"powersketch-{version}-{tag}-*{target.wheel_platform}.whl"))
@@ -80,6 +81,7 @@ def missing_distributions(version: str) -> Iterator[str]:
                 yield f"the wheel {tag} for {target.wheel_platform}: run make wheels"
             else:
                 yield from _faults_of_wheel(found[0])
+                yield from _other_sources(found[0])
 
 
 def missing_in_sdist(sdist: Path, version: str) -> Iterator[str]:
@@ -99,6 +101,40 @@ def _faults_of_wheel(wheel: Path) -> Iterator[str]:
     with zipfile.ZipFile(wheel) as archive:
         if not any(name.endswith("licenses/LICENSE") for name in archive.namelist()):
             yield f"the licence in {wheel.name}"
+
+
+def _other_sources(distribution: Path) -> Iterator[str]:
+    """Tell of a distribution that was built from another state of the sources."""
+    different = different_sources(packed_files(distribution))
+    if different:
+        yield f"{distribution.name} of these sources, not of others ({different[0]}): make wheels"
+
+
+def packed_files(distribution: Path) -> dict[str, bytes]:
+    """Return the files of an sdist or wheel, by where they stand in the repository."""
+    if distribution.suffix == ".whl":
+        with zipfile.ZipFile(distribution) as wheel:
+            names = [name for name in wheel.namelist() if not name.endswith("/")]
+            return {f"src/{name}": wheel.read(name) for name in names}
+    with tarfile.open(distribution) as sdist:
+        opened = {member.name: sdist.extractfile(member) for member in sdist if member.isfile()}
+        return {name.partition("/")[2]: file.read() for name, file in opened.items() if file}
+
+
+def different_sources(packed: Mapping[str, bytes]) -> list[str]:
+    """Return which sources are not packed as they are here, of the folders that are packed."""
+    folders = [name for name in ("native", "src/powersketch") if _lies_in(name, packed)]
+    here = run(["git", "ls-files", *folders]).split() if folders else []
+    gone = [name for name in packed if name.endswith(".py") and _lies_in("src/powersketch", [name])]
+    return sorted(
+        name
+        for name in {*here, *gone}
+        if not (ROOT / name).exists() or packed.get(name) != (ROOT / name).read_bytes()
+    )
+
+
+def _lies_in(folder: str, names: Iterable[str]) -> bool:
+    return any(name.startswith(f"{folder}/") for name in names)
 
 
 def failing_commands() -> Iterator[str]:

@@ -26,7 +26,7 @@ verbose : int, default=0
 OPTIONS = {
     "random_state": """\
 random_state : int, RandomState instance or None, default=None
-    Seed of all random numbers; the same seed gives the same bits on every machine.""",
+    Seed of all random numbers, which are the same on x86-64 and ARM.""",
     "n_jobs": _N_JOBS,
     "verbose": _VERBOSE,
     # Feature maps.
@@ -79,7 +79,7 @@ eps : float or None, default=None
     With n_components="auto", and only then: the relative error ‖Z Zᵀ − K‖ / ‖K‖ to keep, in
     Frobenius norms both over pairs of different rows and over all entries, between 0 and 1.
 random_state : int, RandomState instance or None, default=None
-    An int gives the same bits on every machine, for every number of threads and every split of
+    An int gives the same bits on x86-64 and ARM, for every number of threads and every split of
     the rows into batches.
 {_N_JOBS}
 {_VERBOSE}""",

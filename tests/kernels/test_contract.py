@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from powersketch.kernels import DotProduct, Gaussian, Kernel, NeuralTangent
-from powersketch.kernels import rows as rows_module
 from powersketch.kernels import tiles as tiles_module
 from tests.kernels.kernel_cases import (
     KERNELS,
@@ -41,7 +40,7 @@ NUMERIC = [kernel for kernel in KERNELS if not isinstance(kernel, DotProduct)]
 @pytest.fixture(scope="class")
 def small_tiles() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_EDGE", EDGE)
+        patch.setattr(tiles_module, "_EDGE", EDGE)
         yield
 
 
@@ -448,7 +447,7 @@ class TestPrecision:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(tiles_module, "EDGE_IN_FLOAT32", EDGE)
+        monkeypatch.setattr(tiles_module, "_EDGE_IN_FLOAT32", EDGE)
 
     @each_kernel
     def test_changes_no_more_than_the_last_digits(self, kernel: Kernel) -> None:

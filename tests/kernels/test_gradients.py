@@ -19,7 +19,7 @@ from powersketch.kernels import (
     Polynomial,
     WithLinear,
 )
-from powersketch.kernels import rows as rows_module
+from powersketch.kernels import tiles as tiles_module
 from powersketch.kernels.series import NAMED_SERIES, callable_series, exponential_series
 from tests.kernels.kernel_cases import (
     assert_close,
@@ -52,7 +52,7 @@ def needs_angles(kernel: Kernel) -> bool:
 @pytest.fixture(scope="class")
 def small_tiles() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_EDGE", 16)
+        patch.setattr(tiles_module, "_EDGE", 16)
         yield
 
 

@@ -28,8 +28,8 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def rows(count: int = 60) -> np.ndarray:
-    """Return rows that need no random numbers."""
-    return np.cos(np.outer(np.arange(1, count + 1), np.arange(1, 6)) ** 1.5)
+    """Return rows that need no random numbers; stored, as cosines differ between processors."""
+    return np.load(FOLDER / "rows.npy")[:count]
 
 
 def table(count: int = 60) -> pandas.DataFrame:

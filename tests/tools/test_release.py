@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,46 @@ class TestDistributions:
                 archive.addfile(tarfile.TarInfo(f"powersketch-9.9/{name}"), io.BytesIO())
         missing = {sentence.split()[0] for sentence in release.missing_in_sdist(sdist, "9.9")}
         assert missing == {"CITATION.cff", "README.md", "SECURITY.md"}
+
+
+class TestSources:
+    """Distributions that were built before the last change would be published by mistake."""
+
+    NAMES = ("native/dispatch.cpp", "native/exports.map", "src/powersketch/__init__.py")
+
+    def packed(self) -> dict[str, bytes]:
+        listed = release.run(["git", "ls-files", "native", "src"]).split()
+        return {name: (release.ROOT / name).read_bytes() for name in listed}
+
+    def test_those_of_here_are_the_same(self) -> None:
+        assert release.different_sources(self.packed()) == []
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_changed_and_missing_ones_are_named(self, name: str) -> None:
+        packed = self.packed()
+        packed[name] += b"\n"
+        assert release.different_sources(packed) == [name]
+        del packed[name]
+        assert release.different_sources(packed) == [name]
+
+    def test_those_that_are_gone_are_named(self) -> None:
+        gone = "src/powersketch/gone.py"
+        assert release.different_sources({**self.packed(), gone: b""}) == [gone]
+
+    @pytest.mark.parametrize("kind", ["sdist", "wheel"])
+    def test_files_are_found_where_they_stand_here(self, tmp_path: Path, kind: str) -> None:
+        content, name = b"text", "src/powersketch/__init__.py"
+        if kind == "wheel":
+            path = tmp_path / "powersketch-9.9-cp311-cp311-any.whl"
+            with zipfile.ZipFile(path, "w") as wheel:
+                wheel.writestr("powersketch/__init__.py", content)
+        else:
+            path = tmp_path / "powersketch-9.9.tar.gz"
+            member = tarfile.TarInfo(f"powersketch-9.9/{name}")
+            member.size = len(content)
+            with tarfile.open(path, "w:gz") as sdist:
+                sdist.addfile(member, io.BytesIO(content))
+        assert release.packed_files(path) == {name: content}
 
 
 def test_commands_that_fail_are_all_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tools import build_wheels, check_wheels
+from tools import build_wheels, check_wheels, debian_python
 from tools.commands import ROOT, CommandError, find_python, required_python, run
+from tools.debian_python import DebianPython
 
 
 @pytest.fixture
@@ -87,6 +90,48 @@ def test_all_tests_that_wheels_run_are_there() -> None:
 def test_the_first_example_is_that_of_the_readme() -> None:
     example = check_wheels._first_example("text\n```python\n>>> 1\n1\n```\n```python\n>>> 2\n```\n")
     assert example.strip() == "```python\n>>> 1\n1"
+
+
+def test_a_check_that_fails_does_not_end_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail() -> None:
+        raise CommandError("a reason")
+
+    checks = {"first": fail, "second": lambda: print("it runs")}
+    monkeypatch.setattr(check_wheels, "CHECKS", checks)
+    monkeypatch.setattr(check_wheels, "TESTS", tmp_path / "tests")
+    monkeypatch.setattr(check_wheels, "_copy_tests", (tmp_path / "tests").mkdir)
+    monkeypatch.setattr(sys, "argv", ["check_wheels"])
+    with pytest.raises(CommandError, match=r"failing checks: first$"):
+        check_wheels.main()
+    assert "error: a reason\n== second\nit runs\n" in capsys.readouterr().out
+    assert not (tmp_path / "tests").exists()
+
+
+class TestEmulation:
+    """Of the processor that is not this machine's, on which no Python has to be unpacked."""
+
+    @pytest.fixture
+    def python(self, monkeypatch: pytest.MonkeyPatch) -> DebianPython:
+        monkeypatch.setattr(debian_python, "_emulator", lambda _: Path("qemu"))
+        other = {"x86_64": "aarch64"}.get(os.uname().machine, "x86_64")
+        return DebianPython("3.13", "trixie", "any", other, "simple")
+
+    def test_a_processor_is_named(self, python: DebianPython) -> None:
+        assert str(python) == f"Python 3.13 on {python.machine} (simple)"
+        here = replace(python, machine=os.uname().machine)
+        assert str(here) == f"Python 3.13 on {here.machine}"
+
+    def test_what_was_compiled_is_kept(
+        self, python: DebianPython, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls = []
+        monkeypatch.setattr(debian_python, "run", lambda *a, **k: calls.append((a, k)) or "")
+        python.run(["-V"], Path())
+        (((command,), options),) = calls
+        assert command[:3] == [Path("qemu"), "-cpu", "simple"]
+        assert options["environment"]["PYTHONDONTWRITEBYTECODE"] == ""
 
 
 class TestCommands:

@@ -41,7 +41,7 @@ class AugmentedRows:
         """√coef0."""
         return math.sqrt(self.coef0)
 
-    @property
+    @cached_property
     def extra_columns(self) -> int:
         """The number of coordinates that x̃ has beyond those of x."""
         return int(self.coef0 > 0)

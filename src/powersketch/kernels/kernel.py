@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from powersketch.arrays import Real, Rows, is_sparse, slices
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import ordered_map, thread_count
-from powersketch.kernels.rows import MatrixLike, rounded_sums, tile_edge
+from powersketch.kernels.rows import MatrixLike, rounded_sums
 from powersketch.kernels.series import PowerSeries
-from powersketch.kernels.tiles import TiledKernel
+from powersketch.kernels.tiles import TiledKernel, tile_edge
 from powersketch.parameters import checked_integer
 from powersketch.validation import (
     checked_dtype,
@@ -97,9 +97,8 @@ class Kernel(TiledKernel):
         """
         X, other = checked_pair(X, Y)
         kind = np.result_type(X.dtype, other.dtype) if dtype is None else checked_dtype(dtype)
-        threads = thread_count(n_jobs)
+        products, threads = checked_dtype(precision), thread_count(n_jobs)
         values = np.empty((X.shape[0], other.shape[0]), kind)
-        products = checked_dtype(precision)
         for rows, columns, tile in self._tiles(X, other, kind, threads, precision=products):
             if other is X and rows == columns:
                 # A product may round the two triangles differently.

@@ -18,12 +18,11 @@ from powersketch.kernels.rows import (
     in_float32,
     inner_products,
     or_float64,
-    tile_edge,
     with_squared_norms,
 )
 from powersketch.kernels.series import CoefficientSeries, PowerSeries
 from powersketch.kernels.series.power_series import wide_decimals
-from powersketch.kernels.tiles import Preparation, Prepared
+from powersketch.kernels.tiles import Preparation, Prepared, tile_edge
 from powersketch.parameters import Gamma, checked_gamma, checked_integer, checked_non_negative
 from powersketch.storable import storable
 

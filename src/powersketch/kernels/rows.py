@@ -1,4 +1,4 @@
-"""Rows as the kernels take them: tiles, blocks in float64, norms, inner products."""
+"""Rows as the kernels take them: blocks in float64, norms, inner products, distances."""
 
 from __future__ import annotations
 
@@ -15,14 +15,6 @@ from powersketch.routines import squared_norms
 
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
-# A tile takes 2 MiB; the rows it comes from at most 32 MiB on each side, unless they are very long.
-# A power of two would make columns of tiles, which are written transposed, share cache lines.
-_EDGE = 500
-_EDGE_OF_LONG_ROWS = 32
-EDGE_IN_FLOAT32 = 1000
-"""Of tiles of inner products in float32, whose rows are all prepared before."""
-
-_BYTES_OF_ROWS = 32 << 20
 # Well above the rounding errors of inner products of rows of norm one, however long they are.
 _NEAR_ONE = 1e-12
 _ENTRIES_IN_CACHE = 2**15
@@ -47,31 +39,6 @@ def rounded_sums(
 def or_float64(dtype: np.dtype[Any]) -> str:
     """Return the other remedy for numbers that are too large, if there is one."""
     return "" if dtype == np.float64 else ", or use float64"
-
-
-def tile_edge(X: Rows) -> int:
-    """Return how many rows of X are prepared at a time, for one edge of a tile."""
-    if is_sparse(X):
-        return _EDGE
-    fitting: int = _BYTES_OF_ROWS // (8 * X.shape[1])
-    return min(max(fitting, _EDGE_OF_LONG_ROWS), _EDGE)
-
-
-def gradient_edge(X: Rows, count: int) -> int:
-    """Return how many rows of X have their gradients of so many functions computed at a time."""
-    fitting: int = _BYTES_OF_ROWS // (8 * max(count, 1) * X.shape[1])
-    return min(max(fitting, _EDGE_OF_LONG_ROWS), tile_edge(X))
-
-
-def tile_rows(columns: slice, count: int, edge: int, *, symmetric: bool) -> Iterator[slice]:
-    """Yield the rows of all tiles of some columns.
-
-    Of a symmetric matrix, these are the diagonal tiles first, then those below; none above.
-    """
-    parts = [(columns.start, columns.stop), (columns.stop, count)] if symmetric else [(0, count)]
-    for start, stop in parts:
-        for rows in slices(stop - start, edge):
-            yield slice(start + rows.start, start + rows.stop)
 
 
 def float64_block(X: Rows, rows: slice) -> Rows:

@@ -12,15 +12,7 @@ from powersketch.arrays import Float64, Real, Rows, is_sparse, slices
 from powersketch.exceptions import InputError, InputTypeError
 from powersketch.execution import ordered_map
 from powersketch.kernels.kernel_parameters import KernelParameters
-from powersketch.kernels.rows import (
-    EDGE_IN_FLOAT32,
-    gradient_edge,
-    inner_products,
-    or_float64,
-    tile_edge,
-    tile_rows,
-    with_squared_norms,
-)
+from powersketch.kernels.rows import inner_products, or_float64, with_squared_norms
 
 # The rows whose inner products the kernel is computed from, and their sizes: one number for every
 # row, or what else a kernel makes its diagonal from.
@@ -28,8 +20,39 @@ Prepared: TypeAlias = tuple[Rows, Any]
 # From a matrix, and the part of its rows that is wanted.
 Preparation: TypeAlias = Callable[[Rows, slice], Prepared]
 
+# A tile takes 2 MiB; the rows it comes from at most 32 MiB on each side, unless they are very long.
+# A power of two would make columns of tiles, which are written transposed, share cache lines.
+_EDGE = 500
+_EDGE_OF_LONG_ROWS = 32
+_EDGE_IN_FLOAT32 = 1000  # the rows are all prepared before
+_BYTES_OF_ROWS = 32 << 20
 # Functions of many steps run on parts of a tile that stay in cache between the steps.
 _ENTRIES_IN_CACHE = 2**14
+
+
+def tile_edge(X: Rows) -> int:
+    """Return how many rows of X are prepared at a time, for one edge of a tile."""
+    if is_sparse(X):
+        return _EDGE
+    fitting: int = _BYTES_OF_ROWS // (8 * X.shape[1])
+    return min(max(fitting, _EDGE_OF_LONG_ROWS), _EDGE)
+
+
+def _gradient_edge(X: Rows, count: int) -> int:
+    """Return how many rows of X have their gradients of so many functions computed at a time."""
+    fitting: int = _BYTES_OF_ROWS // (8 * max(count, 1) * X.shape[1])
+    return min(max(fitting, _EDGE_OF_LONG_ROWS), tile_edge(X))
+
+
+def _tile_rows(columns: slice, count: int, edge: int, *, symmetric: bool) -> Iterator[slice]:
+    """Yield the rows of all tiles of some columns.
+
+    Of a symmetric matrix, these are the diagonal tiles first, then those below; none above.
+    """
+    parts = [(columns.start, columns.stop), (columns.stop, count)] if symmetric else [(0, count)]
+    for start, stop in parts:
+        for rows in slices(stop - start, edge):
+            yield slice(start + rows.start, start + rows.stop)
 
 
 def _prepared_once(prepare: Preparation, every: dict[int, Rows], edge: int) -> Preparation:
@@ -125,20 +148,21 @@ class TiledKernel(KernelParameters, ABC):
         edge, width = block_rows or tile_edge(X), tile_edge(Y)
         if precision == np.float32 and block_rows is None and not is_sparse(X):
             # To prepare rows for every tile anew would take as long as their products in float32.
-            edge = width = EDGE_IN_FLOAT32
+            edge = width = _EDGE_IN_FLOAT32
             prepare = _prepared_once(prepare, {id(rows): rows for rows in (X, Y)}, edge)
 
         def places() -> Iterator[tuple[slice, slice, Prepared]]:
             for columns in slices(Y.shape[0], width):
                 with np.errstate(over="ignore", invalid="ignore"):
                     right = prepare(Y, columns)
-                for rows in tile_rows(columns, X.shape[0], edge, symmetric=Y is X):
+                for rows in _tile_rows(columns, X.shape[0], edge, symmetric=Y is X):
                     yield rows, columns, right
 
         def computed(place: tuple[slice, slice, Prepared | None]) -> tuple[slice, slice, Real]:
             rows, columns, right = place
             with np.errstate(over="ignore", invalid="ignore"):
-                right, left = right or prepare(Y, columns), prepare(X, rows)
+                left = prepare(X, rows)
+                right = right or (left if Y is X else prepare(Y, columns))
                 tile = self._tile(left, right, dtype)
                 if Y is X and rows.start < columns.stop:
                     diagonal = self._checked_diagonal(left[1], tile.dtype)
@@ -189,7 +213,7 @@ class TiledKernel(KernelParameters, ABC):
             # What a preparation appends to rows is no coordinate of X.
             return rows, gradients[..., : X.shape[1]]
 
-        edge = gradient_edge(X, V.shape[1])
+        edge = _gradient_edge(X, V.shape[1])
         yield from ordered_map(computed, slices(X.shape[0], edge), threads)
 
     def _gradients_at(

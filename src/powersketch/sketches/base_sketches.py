@@ -127,7 +127,6 @@ class TensorSRHT:
         return cls(length, size, spec)
 
     @classmethod
-    @remembered
     def untouched(cls, length: int) -> Self:
         """Return the pair sketch that takes the product of equal coordinates, without signs."""
         check_sizes("a pair sketch", length, length, drawn=10 * length)

@@ -1,7 +1,7 @@
 """Sums or iterations? What either takes in seconds and bytes, predicted before it starts.
 
 The rates are those of two cores that fit the times of `benchmarks/large/choices.py` best, and they
-are fixed: the same call gives the same model on every machine.
+are fixed: the same call makes the same choice on every machine.
 """
 
 from __future__ import annotations
