@@ -30,6 +30,8 @@ Transform: TypeAlias = Callable[[Rows, int, Real], Real]
 
 _BLOCK_BYTES = 16 << 20  # of rows and features together
 _MOST_ROWS = 1 << 16
+# While others transform, one reads and one writes.
+_WORKERS_BESIDE = 2
 
 
 def transform_file(
@@ -106,7 +108,7 @@ class _Stream:
     """Workers, each of which reads a block, transforms it and writes its features, again and again.
 
     Blocks are read in their order, one at a time. As many are transformed at a time as there are
-    threads for it; there is one worker more, for what is read and written meanwhile.
+    threads for it; there are two workers more, for what is read and written meanwhile.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class _Stream:
         self._source, self._sink, self._progress = source, sink, progress
         self._blocks, self._height = source.blocks(height, sink.rows), height
         self._next = self._done = sink.rows
-        self._threads, self._transforming = threads, threading.Semaphore(threads)
+        self._workers, self._transforming = threads + _WORKERS_BESIDE, threading.Semaphore(threads)
         self._reading, self._reporting = threading.Lock(), threading.Lock()
         # By the row where their blocks begin.
         self._errors: dict[int, BaseException] = {}
@@ -129,11 +131,11 @@ class _Stream:
     def run(self, transform: Transform, output: tuple[tuple[int, int], np.dtype[Any]]) -> None:
         """Transform all blocks that are left; of several errors, the first in the file counts."""
         stop = threading.Event()
-        with ThreadPoolExecutor(self._threads + 1) as pool:
+        with ThreadPoolExecutor(self._workers) as pool:
             try:
                 work = [
                     pool.submit(self._work, transform, aligned_empty(*output), stop)
-                    for _ in range(self._threads + 1)
+                    for _ in range(self._workers)
                 ]
                 wait(work)
             finally:
