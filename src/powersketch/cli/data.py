@@ -176,7 +176,8 @@ def _complete(table: Any, names: Sequence[Any], file: Path) -> Any:
             f"{count} of {len(table)} rows have no value of {', '.join(map(str, names))} and are "
             "left out"
         )
-    return table[~missing].reset_index(drop=True) if count else table
+    # Rows keep their numbers, by which errors name them.
+    return table[~missing] if count else table
 
 
 def _targets(table: Any, names: Sequence[Any]) -> NDArray[Any]:

@@ -75,10 +75,7 @@ def transform_file(
     """
     check_outputs([source.path], [Path(path)] if not Path(path).is_dir() else [])
     kind = None if dtype is None else checked_dtype(dtype)
-    first = next(source.blocks(1), None)
-    if first is None or not source.shape[1]:
-        raise InputError(f"{source.path.name} has no rows or no columns; at least one is needed.")
-    features = _features(feature_map, first, kind, source.path, 0)
+    features = _features(feature_map, source.first(1), kind, source.path, 0)
     height = _block_rows(source, features, kind)
     same = _run_of(run, source, height, features)
     shape = (source.shape[0], features.shape[1])
