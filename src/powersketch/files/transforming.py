@@ -30,8 +30,6 @@ Transform: TypeAlias = Callable[[Rows, int, Real], Real]
 
 _BLOCK_BYTES = 16 << 20  # of rows and features together
 _MOST_ROWS = 1 << 16
-# While others transform, one reads and one writes.
-_WORKERS_BESIDE = 2
 
 
 def transform_file(
@@ -105,7 +103,7 @@ class _Stream:
     """Workers, each of which reads a block, transforms it and writes its features, again and again.
 
     Blocks are read in their order, one at a time. As many are transformed at a time as there are
-    threads for it; there are two workers more, for what is read and written meanwhile.
+    threads for it; there is one worker more, for what is read and written meanwhile.
     """
 
     def __init__(
@@ -119,7 +117,7 @@ class _Stream:
         self._source, self._sink, self._progress = source, sink, progress
         self._blocks, self._height = source.blocks(height, sink.rows), height
         self._next = self._done = sink.rows
-        self._workers, self._transforming = threads + _WORKERS_BESIDE, threading.Semaphore(threads)
+        self._workers, self._transforming = threads + 1, threading.Semaphore(threads)
         self._reading, self._reporting = threading.Lock(), threading.Lock()
         # By the row where their blocks begin.
         self._errors: dict[int, BaseException] = {}
