@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,7 +47,7 @@ _SIGNS = {
 _SUPERSCRIPTS = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
 
 
-def _paragraphs(command: Callable[..., None]) -> str:
+def _paragraphs(command: Callable[..., Any]) -> str:
     """Return what a command says of itself; where lines break, the terminal decides."""
     said = inspect.getdoc(command) or ""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in said.split("\n\n"))
