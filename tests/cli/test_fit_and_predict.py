@@ -228,6 +228,7 @@ def test_rows_of_numbers(table: pandas.DataFrame, capsys: pytest.CaptureFixture[
         (["fit", "table.csv", "--target", "price", "--model", "no/m"], "nothing can be written to"),
         (["fit", "table.csv", "--target", "price", "--categorical", "hue"], "no column 'hue'"),
         (["fit", "names.csv", "--target", "who"], "rows has a target of its own, such as 'n0'"),
+        (["fit", "infinite.csv", "--target", "b"], "column 'b', which is to be predicted, has an"),
         (["predict", "table.csv", "table.csv"], "table.csv"),
         (["predict", "none.model", "table.csv"], "none.model is not a file"),
         (["predict", "good.model", "none.csv"], "none.csv is not a file"),
@@ -256,6 +257,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(
     plain = automatic_model("regression", table=False, kernel="linear", alpha=1.0)
     powersketch.save(plain.fit(np.eye(2), [0.0, 1.0]), "plain.model")
     Path("other.csv").write_text("a,b\n1,2\n3,4\n")
+    Path("infinite.csv").write_text("a,b\n" + "".join(f"{k},{k}\n" for k in range(30)) + "1,inf\n")
     Path("names.csv").write_text("a,who\n" + "".join(f"{k},n{k}\n" for k in range(30)))
     Path("table.txt").write_text("1\n")
     before = {name: Path(name).read_bytes() for name in os.listdir()}

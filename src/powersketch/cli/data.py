@@ -201,7 +201,16 @@ def _values(column: Any) -> NDArray[Any]:
             f"column {str(column.name)!r} holds dates, which cannot be predicted: give another "
             "--target, or turn them into numbers."
         )
-    return values if values.dtype.kind in "iufb" else np.array([str(each) for each in values])
+    if values.dtype.kind not in "iufb":
+        return np.array([str(each) for each in values])
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise InputError(
+            f"column {str(column.name)!r}, which is to be predicted, has an infinite value in row "
+            f"{column.index[bad[0]]} (the first is 0): correct it, or leave the cell empty, and "
+            "the row is left out."
+        )
+    return values
 
 
 def _weights(column: Any, name: Any, file: Path) -> NDArray[np.float64]:
