@@ -27,8 +27,8 @@ def info_command(
     """
     from powersketch.files import is_data
 
-    if not file.exists():
-        raise InputError(f"{file} does not exist; give the path of a model or of data.")
+    if not (file.is_file() or is_data(file)):
+        raise InputError(f"{file} is not a file; give the path of a model or of data.")
     found = _of_data(file, data) if is_data(file) else _of_model(file)
     if as_json:
         print_json(found)
