@@ -195,7 +195,7 @@ def _targets(table: Any, names: Sequence[Any]) -> NDArray[Any]:
 
 
 def _values(column: Any) -> NDArray[Any]:
-    values = column.to_numpy()
+    values: NDArray[Any] = column.to_numpy()
     if values.dtype.kind == "M":
         raise InputError(
             f"column {str(column.name)!r} holds dates, which cannot be predicted: give another "
