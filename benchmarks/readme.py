@@ -122,6 +122,21 @@ EXCERPTS = {
             "peak above input MB": "peak above the input, MB",
         },
     ),
+    "file_streams": Excerpt(
+        "Features from file to file against memory and plain writes",
+        {
+            "map": "`powersketch transform`, 256 columns → 1024 features, thousand rows a second",
+            "files in": "files in",
+            "GB": "GB",
+            "threads": "threads",
+            "in memory": "in memory",
+            "written": "written without a map",
+            "streamed": "streamed",
+            "of memory": "of the rate in memory",
+            "peak MB": "peak, MB",
+        },
+        {"files in": ["disk"]},
+    ),
     "systems": Excerpt(
         "Gaussian kernel system of Fashion-MNIST",
         {

@@ -99,7 +99,7 @@ def test_the_same_as_the_function(file: str, options: list[str], kernel: Kernel)
     ],
 )
 def test_short_and_further_names_of_kernels(file: str, name: str, kernel: str) -> None:
-    options = ["--components", "4", "--seeds", "1", "--methods", "nystroem-uniform"]
+    options = ["--n-components", "4", "--seeds", "1", "--methods", "nystroem-uniform"]
     assert figures([file, *options, "--kernel", name])["kernel"].startswith(kernel)
 
 

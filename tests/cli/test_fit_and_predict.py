@@ -65,6 +65,30 @@ def test_the_code_on_the_page_does_the_same(table: pandas.DataFrame) -> None:
     np.testing.assert_array_equal(powersketch.load("table.model").predict(table), first)
 
 
+def test_decimal_commas_between_semicolons(
+    table: pandas.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", "table.csv", "--target", "price", *QUICK]) == 0
+    first = powersketch.load("table.model").predict(table)
+    table.to_csv("commas.csv", sep=";", decimal=",", index=False)
+    assert main(["fit", "commas.csv", "--target", "price", *QUICK]) == 0
+    assert "It is a regression" in capsys.readouterr().out
+    np.testing.assert_array_equal(powersketch.load("commas.model").predict(table), first)
+    page = Path("commas-report.html").read_text(encoding="utf-8")
+    assert "read_csv(&#39;commas.csv&#39;, sep=&#39;;&#39;, decimal=&#39;,&#39;)" in page
+
+
+def test_a_row_is_named_by_its_number_in_the_file(
+    table: pandas.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever rows are held out, and whichever have no target."""
+    table.loc[50, "size"] = np.inf
+    table.loc[::7, "price"] = np.nan
+    table.to_csv("infinite.csv", index=False)
+    assert main(["fit", "infinite.csv", "--target", "price", *QUICK]) == 2
+    assert "infinite value in row 50 (the first is 0)" in capsys.readouterr().err
+
+
 def test_classes_and_their_probabilities(
     table: pandas.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,6 +227,8 @@ def test_rows_of_numbers(table: pandas.DataFrame, capsys: pytest.CaptureFixture[
         (["fit", "table.csv", "--target", "price", "--model", "table.csv"], "is the file that is"),
         (["fit", "table.csv", "--target", "price", "--model", "no/m"], "nothing can be written to"),
         (["fit", "table.csv", "--target", "price", "--categorical", "hue"], "no column 'hue'"),
+        (["fit", "names.csv", "--target", "who"], "rows has a target of its own, such as 'n0'"),
+        (["fit", "infinite.csv", "--target", "b"], "column 'b', which is to be predicted, has an"),
         (["predict", "table.csv", "table.csv"], "table.csv"),
         (["predict", "none.model", "table.csv"], "none.model is not a file"),
         (["predict", "good.model", "none.csv"], "none.csv is not a file"),
@@ -212,6 +238,8 @@ def test_rows_of_numbers(table: pandas.DataFrame, capsys: pytest.CaptureFixture[
         (["predict", "good.model", "table.csv", "--std"], "powersketch fit --keep-sums"),
         (["predict", "good.model", "table.csv", "-o", "good.model"], "is the file that is read"),
         (["predict", "good.model", "table.csv", "-o", "a.csv", "--json"], "give one of them"),
+        (["predict", "good.model", "table.csv", "-o", "a.parquet"], "a.parquet has a format"),
+        (["predict", "plain.model", "empty.npy"], "empty.npy has no rows or no columns"),
         (["predict", "map.model", "rows.npy"], "PolynomialSketch, which predicts nothing"),
     ],
 )
@@ -225,7 +253,12 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(
     powersketch.save(fitted.fit(table[["size", "colour"]], table["price"]), "good.model")
     np.save("rows.npy", np.ones((9, 2)) * np.arange(2))
     powersketch.save(powersketch.PolynomialSketch().fit(np.load("rows.npy")), "map.model")
+    np.save("empty.npy", np.ones((0, 2)))
+    plain = automatic_model("regression", table=False, kernel="linear", alpha=1.0)
+    powersketch.save(plain.fit(np.eye(2), [0.0, 1.0]), "plain.model")
     Path("other.csv").write_text("a,b\n1,2\n3,4\n")
+    Path("infinite.csv").write_text("a,b\n" + "".join(f"{k},{k}\n" for k in range(30)) + "1,inf\n")
+    Path("names.csv").write_text("a,who\n" + "".join(f"{k},n{k}\n" for k in range(30)))
     Path("table.txt").write_text("1\n")
     before = {name: Path(name).read_bytes() for name in os.listdir()}
     assert main(arguments) == 2

@@ -132,6 +132,13 @@ def test_help_has_an_example(command: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert "--debug" in result.stdout
 
 
+def test_help_fills_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of docstrings are longer than many terminals, and must not break twice."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = CliRunner().invoke(app, ["fit", "--help"]).stdout
+    assert "measured on rows that it has not seen" in shown
+
+
 def test_completion_for_shells() -> None:
     result = subprocess.run(
         COMMAND,
@@ -241,7 +248,7 @@ def test_features_of_a_file(rows: np.ndarray, capsys: pytest.CaptureFixture[str]
     options = ["--kernel", "poly", "--degree", "3", "--n-components", "32", "--seed", "1"]
     stored = ["--save-model", "map.model"]
     assert main(["transform", "rows.npy", "features.npy", *options, *stored]) == 0
-    assert "80 rows of 32 features are in features.npy." in capsys.readouterr().out
+    assert "features.npy holds the features of all rows, 80 × 32." in capsys.readouterr().out
     sketch = powersketch.PolynomialSketch(3, n_components=32, random_state=1)
     np.testing.assert_array_equal(np.load("features.npy"), sketch.fit_transform(rows))
     assert main(["transform", "rows.npy", "again.npy", "--model", "map.model", "--json"]) == 0
@@ -266,6 +273,7 @@ def test_features_of_a_file(rows: np.ndarray, capsys: pytest.CaptureFixture[str]
         (["rows.npy", "out.npy", "--dtype", "int8"], "int8"),
         (["table.csv", "out.npy"], "table.csv"),
         (["bad.npy", "out.npy"], "bad.npy, row 3, column number 1"),
+        (["empty.npy", "out.npy"], "empty.npy has no rows or no columns"),
     ],
 )
 def test_features_that_cannot_be_had(
@@ -274,6 +282,7 @@ def test_features_that_cannot_be_had(
     bad = rows.copy()
     bad[2, 1] = np.nan
     np.save("bad.npy", bad)
+    np.save("empty.npy", bad[:0])
     before = sorted(os.listdir())
     assert main(["transform", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()

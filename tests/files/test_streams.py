@@ -20,7 +20,15 @@ from sklearn.datasets import dump_svmlight_file
 
 from powersketch import PolynomialSketch, save
 from powersketch.exceptions import InputError
-from powersketch.files import open_rows, open_sink, read_rows, read_table, table_blocks, unbuffered
+from powersketch.files import (
+    open_rows,
+    open_sink,
+    read_rows,
+    read_table,
+    reading_code,
+    table_blocks,
+    unbuffered,
+)
 from powersketch.files import transform_file as transform
 from powersketch.files.unbuffered import PAGE, UnbufferedFile, aligned_empty
 from tests.hostile import killed_streams
@@ -123,11 +131,21 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
         sink.discard()
 
 
-@pytest.mark.parametrize("direct", [True, False])
-def test_any_part_of_a_file(direct: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {},
+        {"_FORGOTTEN": 1 << 20},  # refused when it is first tried, as by an older system
+        {"_FORGOTTEN": None},
+        {"_FORGOTTEN": None, "_DIRECT": None},
+    ],
+)
+def test_any_part_of_a_file(
+    unknown: dict[str, int | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Past the cache of files, or through it where a system knows no other way."""
-    if not direct:
-        monkeypatch.setattr(unbuffered, "_DIRECT", None)
+    for name, value in unknown.items():
+        monkeypatch.setattr(unbuffered, name, value)
     content = np.random.default_rng(0).integers(0, 256, 5 * PAGE + 1234, dtype=np.uint8)
     path = tmp_path / "a.bin"
     file = UnbufferedFile(path, os.O_RDWR | os.O_CREAT)
@@ -217,6 +235,31 @@ def test_tables_as_they_are(tmp_path: Path) -> None:
     assert frame["size"].isna().tolist() == [False, True]
     assert [len(block) for block in table_blocks(tmp_path / "a.csv", 1)] == [1, 1]
     assert [*read_table(tmp_path / "a.csv", columns=["size"]).columns] == ["size"]
+
+
+def test_decimal_commas_where_no_number_has_a_point(tmp_path: Path) -> None:
+    text = "a;b;c\n1;x, y;2,5\n2;1,5;-3\n"
+    frame = read_table(_text(tmp_path / "a.csv", text))
+    assert frame["b"].tolist() == ["x, y", "1,5"]
+    assert frame["c"].tolist() == [2.5, -3.0]
+    mixed = read_table(_text(tmp_path / "b.csv", text.replace("-3", "3.5")))
+    assert mixed["c"].tolist() == ["2,5", "3.5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("a.csv", "a,b\n1,2\n", "pandas.read_csv('a.csv')"),
+        ("a.tsv", "a\tb\n1\t2\n", "pandas.read_csv('a.tsv', sep='\\t')"),
+        ("a.csv", "# x\na;b\n1;2,5\n", "('a.csv', sep=';', decimal=',', skiprows=1)"),
+        ("a.csv", "1,2\n3,4\n", "('a.csv', header=None).rename(columns=str)"),
+    ],
+)
+def test_code_that_reads_the_same(name: str, text: str, code: str, tmp_path: Path) -> None:
+    path = _text(tmp_path / name, text)
+    assert reading_code(path).endswith(code)
+    given = reading_code(path).replace(repr(name), repr(str(path)))
+    pandas.testing.assert_frame_equal(eval(given, {"pandas": pandas}), read_table(path))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "cp1252"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,17 @@ def test_classes(classification: ModelReport) -> None:
     assert classification.scores[0].score == pytest.approx(right)
     shares = [np.mean(part == "large") for part in (classification.true, CLASSES)]
     assert shares[0] == pytest.approx(shares[1], abs=0.03)
+
+
+def test_a_class_that_only_rows_held_out_have(tmp_path: Path) -> None:
+    """They cannot be stratified, and no probability was given to it."""
+    classes = np.where(np.arange(N) % 5 == 0, np.array([f"own {k}" for k in range(N)]), CLASSES)
+    model = automatic_model("classification", kernel="linear", alpha=1.0)
+    report = assess(model, TABLE, classes, random_state=0)
+    assert set(report.true) - set(report.classes)
+    assert report.log_loss is None
+    report.save_html(tmp_path / "page.html")
+    assert "loss is infinite, as a row has a class" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_weights_count_in_fits_and_in_scores() -> None:

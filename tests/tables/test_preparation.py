@@ -277,6 +277,24 @@ def test_a_few_words_among_many_numbers_are_refused_by_row():
     assert "301 categories" in TablePreparation(categorical=["a"]).fit(table).recipe_[0]
 
 
+def test_one_word_among_few_numbers_is_no_reason_for_categories():
+    table = pandas.DataFrame({"a": [*map(str, range(40)), "x"], "b": range(41)})
+    with pytest.raises(InputError, match="column 'a' has numbers, but 'x' in row 40"):
+        TablePreparation().fit(table)
+    floors = pandas.DataFrame({"a": [*"1231231231231231231", "B"], "b": range(20)})
+    assert "4 categories" in TablePreparation().fit(floors).recipe_[0]
+
+
+def test_a_row_of_a_part_has_its_name_in_the_whole():
+    table = _table()
+    table.loc[4, "size"] = np.inf
+    with pytest.raises(InputError, match=r"in row 4 \(the first is 0\)"):
+        TablePreparation().fit(table.iloc[2:])
+    table.index = [f"r{k}" for k in range(len(table))]
+    with pytest.raises(InputError, match="in row r4;"):
+        TablePreparation().fit(table.iloc[2:])
+
+
 def test_words_in_place_of_numbers_are_refused_later_by_row():
     table = _table()
     preparation = TablePreparation().fit(table)

@@ -52,7 +52,10 @@ def compare_command(
         ),
     ] = None,
     components: Annotated[
-        str, _method_option(help="Numbers of features, separated by commas.")
+        str,
+        _method_option(
+            "--components", "--n-components", help="Numbers of features, separated by commas."
+        ),
     ] = "128,256,512,1024",
     seeds: Annotated[int, _method_option(help="How many draws are measured.")] = 3,
     pilot_rows: Annotated[

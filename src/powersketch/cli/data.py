@@ -176,7 +176,8 @@ def _complete(table: Any, names: Sequence[Any], file: Path) -> Any:
             f"{count} of {len(table)} rows have no value of {', '.join(map(str, names))} and are "
             "left out"
         )
-    return table[~missing].reset_index(drop=True) if count else table
+    # Rows keep their numbers, by which errors name them.
+    return table[~missing] if count else table
 
 
 def _targets(table: Any, names: Sequence[Any]) -> NDArray[Any]:
@@ -194,13 +195,22 @@ def _targets(table: Any, names: Sequence[Any]) -> NDArray[Any]:
 
 
 def _values(column: Any) -> NDArray[Any]:
-    values = column.to_numpy()
+    values: NDArray[Any] = column.to_numpy()
     if values.dtype.kind == "M":
         raise InputError(
             f"column {str(column.name)!r} holds dates, which cannot be predicted: give another "
             "--target, or turn them into numbers."
         )
-    return values if values.dtype.kind in "iufb" else np.array([str(each) for each in values])
+    if values.dtype.kind not in "iufb":
+        return np.array([str(each) for each in values])
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise InputError(
+            f"column {str(column.name)!r}, which is to be predicted, has an infinite value in row "
+            f"{column.index[bad[0]]} (the first is 0): correct it, or leave the cell empty, and "
+            "the row is left out."
+        )
+    return values
 
 
 def _weights(column: Any, name: Any, file: Path) -> NDArray[np.float64]:

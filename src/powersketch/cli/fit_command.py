@@ -97,7 +97,7 @@ def fit_command(
     """
     # Here and below, what takes long to load is loaded when it is needed: help is to be quick.
     from powersketch.cli.dask_data import opened_data
-    from powersketch.files import atomic_write, check_outputs
+    from powersketch.files import atomic_write, check_outputs, reading_code
     from powersketch.reports import automatic_model
     from powersketch.storage import save
 
@@ -124,7 +124,9 @@ def fit_command(
         )
         wanted = {"task": task, "held_out": held_out, "random_state": seed, "data_name": path.name}
         found, final = _assessed(estimator, used, every, dask, wanted)
-    found = replace(found, code=_code(path, used, estimator, model_file, weight))
+    if used.is_table:
+        table = reading_code(path, header=data.header, encoding=data.encoding)
+        found = replace(found, code=_code(table, used, estimator, model_file, weight))
     # Both or none: the model, which users wait for, takes its name when the page is written.
     with atomic_write(model_file) as unfinished:
         save(final, unfinished, compact=not keep_sums)
@@ -200,15 +202,9 @@ def _show(found: ModelReport, model_file: Path, page: Path, rows: str, *, as_jso
     )
 
 
-def _code(path: Path, data: Data, estimator: Any, model_file: Path, weight: str | None) -> str:
-    """Return the lines of Python that do the same."""
-    if not data.is_table:
-        return ""
+def _code(table: str, data: Data, estimator: Any, model_file: Path, weight: str | None) -> str:
+    """Return the lines of Python that do the same with the table that an expression reads."""
     names = [*data.targets]
-    reader = {".parquet": "read_parquet", ".feather": "read_feather"}.get(
-        path.suffix.lower(), "read_csv"
-    )
-    separator = ', sep="\\t"' if path.suffix.lower() == ".tsv" else ""
     one = names[0] if len(names) == 1 else names
     weighted = ", model__sample_weight=weights" if weight else ""
     return "\n".join(
@@ -217,7 +213,7 @@ def _code(path: Path, data: Data, estimator: Any, model_file: Path, weight: str 
             "from sklearn.pipeline import Pipeline",
             f"from powersketch import {type(estimator[-1]).__name__}, TablePreparation, save",
             "",
-            f'table = pandas.{reader}("{path.name}"{separator}).dropna(subset={names!r})',
+            f"table = {table}.dropna(subset={names!r})",
             f"y = table[{one!r}]",
             *([f"weights = table[{weight!r}]"] if weight else []),
             f"X = table[{[*map(str, data.X.columns)]!r}]",

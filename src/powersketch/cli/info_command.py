@@ -10,6 +10,7 @@ import typer
 from powersketch.cli import options as given_as
 from powersketch.cli.console import print_json, print_lines
 from powersketch.cli.option_groups import DataOptions
+from powersketch.exceptions import InputError
 
 
 def info_command(
@@ -26,6 +27,8 @@ def info_command(
     """
     from powersketch.files import is_data
 
+    if not (file.is_file() or is_data(file)):
+        raise InputError(f"{file} is not a file; give the path of a model or of data.")
     found = _of_data(file, data) if is_data(file) else _of_model(file)
     if as_json:
         print_json(found)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import inspect
 import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -45,6 +46,13 @@ _SIGNS = {
 }
 _SUPERSCRIPTS = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
 
+
+def _paragraphs(command: Callable[..., Any]) -> str:
+    """Return what a command says of itself; where lines break, the terminal decides."""
+    said = inspect.getdoc(command) or ""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in said.split("\n\n"))
+
+
 app = typer.Typer(
     name="powersketch",
     help="Explicit feature maps for kernels, and the models and solvers that use them.",
@@ -60,7 +68,7 @@ for _name, _command in (
     ("solve", solve_command),
     ("info", info_command),
 ):
-    app.command(name=_name)(with_single_options(_command))
+    app.command(name=_name, help=_paragraphs(_command))(with_single_options(_command))
 
 
 def _show_version(wanted: bool) -> None:

@@ -55,6 +55,11 @@ def predict_command(
             "--json prints to standard output, and --output writes a .csv file: give one of them."
         )
     check_outputs([path, model], [output])
+    if output is not None and output.suffix.lower() != ".csv":
+        raise InputError(
+            f"{output.name} has a format that cannot be written; allowed is .csv: choose this "
+            "ending."
+        )
     fitted = load(model)
     names = _headings(fitted, std=std, proba=proba)
     with shown_warnings(), progress("predicting") as bar:
@@ -152,7 +157,9 @@ def _blocks(model: Any, path: Path, reading: dict[str, Any]) -> Iterator[Any]:
     refuse_unless_default(
         "--encoding", reading["encoding"], None, "for rows of numbers, which are no table"
     )
-    yield from open_rows(path, header=reading["header"]).blocks(_BLOCK_ROWS)
+    source = open_rows(path, header=reading["header"])
+    source.first(1)  # refuses a file without rows
+    yield from source.blocks(_BLOCK_ROWS)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def transform_command(
     source = open_rows(path, target, header)
     with shown_warnings(), progress("fitting") as bar:
         if stored is None:
-            X = next(source.blocks(fit_rows))
+            X = source.first(fit_rows)
             check_matrix(path, X)
             X = X if dtype is None else X.astype(dtype)
             sketch = features.unfitted(kernel.exact(X)).fit(X)
@@ -92,7 +92,7 @@ def transform_command(
     if as_json:
         print_json(figures)
     else:
-        print_lines([f"{rows} rows of {count} features are in {output}."])
+        print_lines([f"{output} holds the features of all rows, {rows} × {count}."])
 
 
 def _file(output: Path) -> Path | None:

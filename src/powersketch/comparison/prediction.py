@@ -27,6 +27,8 @@ LINEAR, BOOSTING = "linear model", "gradient boosting"
 _PENALTIES = np.logspace(-3, 3, 13)
 # Whole numbers of no more kinds, each of them this often on average, are taken for classes.
 _MOST_CLASSES, _ROWS_PER_CLASS = 20, 5
+# In fewer rows, texts that are different everywhere may be chance.
+_FEWEST_NAMES = 20
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def task_of(y: Any, task: str = "auto") -> Task:
         _check_numbers(values, task)
         return Task(task, "as asked for")
     if values.dtype.kind not in "iuf":
+        _check_classes(values)
         kind = "truth values" if values.dtype.kind == "b" else "texts"
         return Task("classification", f"its values are {kind}")
     kinds = np.unique(values)
@@ -80,6 +83,16 @@ def _check_numbers(values: NDArray[Any], task: str) -> None:
         raise InputError(
             "task='regression' needs a target of numbers, and this one has texts: use "
             "'classification'."
+        )
+
+
+def _check_classes(values: NDArray[Any]) -> None:
+    """Refuse texts that name rows, or are numbers in an unknown spelling."""
+    if values.size >= _FEWEST_NAMES and np.unique(values).size == values.size:
+        raise InputError(
+            f"each of the {values.size} rows has a target of its own, such as {str(values[0])!r}, "
+            "and what no two rows share cannot be learned: give another target, or write it as "
+            "numbers."
         )
 
 

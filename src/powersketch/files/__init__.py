@@ -1,6 +1,6 @@
 """Files: rows and tables of many formats, block by block, and outputs that are whole or absent."""
 
-from powersketch.files.data_frames import is_table, read_table, table_blocks
+from powersketch.files.data_frames import is_table, read_table, reading_code, table_blocks
 from powersketch.files.outputs import atomic_write, check_outputs
 from powersketch.files.rows import check_matrix, is_data, open_rows, read_rows
 from powersketch.files.sinks import Sink, open_sink
@@ -19,6 +19,7 @@ __all__ = [
     "open_sink",
     "read_rows",
     "read_table",
+    "reading_code",
     "table_blocks",
     "transform_file",
 ]

@@ -51,7 +51,8 @@ def read_table(
 
     Lines before the first row that are empty or begin with # are skipped, and so are such lines
     further down that have another number of cells. Cells are divided by commas, semicolons or
-    tabs, which is found out. Names of rows, a first column without a name, are left out with a
+    tabs, which is found out; beside semicolons and tabs, numbers may have decimal commas, if none
+    has a point. Names of rows, a first column without a name, are left out with a
     note.
 
     Parameters
@@ -77,6 +78,28 @@ def read_table(
         With the line and what is wrong with it.
     """
     return next(table_blocks(path, None, columns=columns, header=header, encoding=encoding))
+
+
+def reading_code(
+    path: str | os.PathLike[str], *, header: bool | None = None, encoding: str | None = None
+) -> str:
+    """Return the expression by which pandas reads the same table, for people to paste."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in _TEXTS:
+        return f"pandas.read_{'parquet' if suffix == '.parquet' else 'feather'}({path.name!r})"
+    with _in_utf8(path, encoding) as text:
+        layout = layout_of(text, header)
+    options = {
+        "sep": (layout.delimiter, ","),
+        "decimal": (layout.decimal, "."),
+        "skiprows": (layout.skipped, 0),
+        "encoding": (encoding, None),
+        "header": (None if layout.names is None else "infer", "infer"),
+    }
+    unusual = [f", {name}={value!r}" for name, (value, usual) in options.items() if value != usual]
+    named = ".rename(columns=str)" if layout.names is None else ""
+    return f"pandas.read_csv({path.name!r}{''.join(unusual)}){named}"
 
 
 def table_blocks(
@@ -133,6 +156,7 @@ def _text_blocks(
     reader = pandas.read_csv(
         _RowLines(path, skipped),
         sep=layout.delimiter,
+        decimal=layout.decimal,
         header=None,
         # The first name may be that of row names, which is empty; no two columns have one name.
         names=["\0", *used] if layout.row_names else used,

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from powersketch.arrays import Real, Rows, slices
+from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
 from powersketch.files.array_files import NpyHeader, read_archive, read_array, read_npy_header
 from powersketch.files.sparse_text import read_matrix_market, svmlight_lines, svmlight_rows
@@ -49,6 +50,16 @@ class RowSource(ABC):
     @abstractmethod
     def blocks(self, rows: int, start: int = 0) -> Iterator[Rows]:
         """Yield so many rows at a time, from row `start` on, a multiple of it."""
+
+    def first(self, rows: int) -> Rows:
+        """Return the first rows, as many as there are up to this number, and at least one."""
+        block = next(self.blocks(rows), None)
+        if block is None or 0 in block.shape:
+            raise InputError(
+                f"{self.path.name} has no rows or no columns; at least one of each is needed: give "
+                "another file."
+            )
+        return block
 
     def read(self) -> Rows:
         """Return all rows; those of .npy files stay on the disk until they are needed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,9 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 # What often stands for a value that is not there.
 _MISSING = {"", "NA", "N/A", "null", "NULL", "None", "?", "-", "."}
 _REMEDY = "remove or fill it, or leave its column out with --target."
+_DECIMAL = re.compile(r"\s*[+-]?\d+([.,])\d+([eE][+-]?\d+)?\s*$")
+# How many records tell points from commas in numbers.
+_LOOKED_AT = 1000
 _MOST_LETTERS = 40
 _MOST_NAMES = 10
 _SAY_SO = "say --header if it holds names, or --no-header if it is a row."
@@ -49,6 +53,8 @@ class Layout:
         The number of cells of every row.
     row_names : bool
         Whether the first column holds names of rows: R and pandas leave its name empty, or out.
+    decimal : str
+        What stands before decimal places.
     """
 
     delimiter: str
@@ -57,6 +63,7 @@ class Layout:
     names: list[str] | None
     width: int
     row_names: bool
+    decimal: str = "."
 
 
 def layout_of(path: Path, header: bool | None) -> Layout:
@@ -74,9 +81,11 @@ def layout_of(path: Path, header: bool | None) -> Layout:
     _check_comments(path, delimiter, skipped, len(first[1]))
     if header is None:
         header = _is_header(path, first, following)
+    decimal = _decimal(path, delimiter, skipped)
     if not header:
-        return Layout(delimiter, skipped, None, None, len(first[1]), False)
-    return _with_names(path, Layout(delimiter, skipped, first[0], None, 0, False), first, following)
+        return Layout(delimiter, skipped, None, None, len(first[1]), False, decimal)
+    named = Layout(delimiter, skipped, first[0], None, 0, False, decimal)
+    return _with_names(path, named, first, following)
 
 
 def records(path: Path, delimiter: str, skipped: int) -> Iterator[Record]:
@@ -129,6 +138,15 @@ def _delimiter(path: Path, skipped: int) -> str:
         remedy = "divide cells by one of them only, and write decimal points, not commas."
         refuse(path, skipped + 1, f"it has both {names}", remedy)
     return (alike or used or [","])[0]
+
+
+def _decimal(path: Path, delimiter: str, skipped: int) -> str:
+    """Return a comma if the first numbers have decimal commas and none has a point."""
+    if delimiter == ",":
+        return "."
+    first = islice(records(path, delimiter, skipped), _LOOKED_AT)
+    signs = {found[1] for _, cells in first for cell in cells if (found := _DECIMAL.match(cell))}
+    return "," if signs == {","} else "."
 
 
 def _widths(path: Path, delimiter: str, skipped: int) -> tuple[int, int]:
@@ -252,7 +270,12 @@ def _rows(path: Path, layout: Layout) -> Iterator[Record]:
             refuse(path, empty_line, "it is empty between the rows of a single column", remedy)
         if len(cells) != layout.width:
             refuse_width(path, line, layout, len(cells))
-        yield line, cells
+        yield line, cells if layout.decimal == "." else [_with_point(cell) for cell in cells]
+
+
+def _with_point(cell: str) -> str:
+    """Return a number with a decimal point in place of its comma, and other texts as they are."""
+    return cell.replace(",", ".") if _DECIMAL.match(cell) else cell
 
 
 def refuse_width(path: Path, line: int, layout: Layout, count: int) -> NoReturn:
@@ -297,7 +320,7 @@ def text_lines(path: Path, skipped: int = 0) -> Iterator[str]:
                     path,
                     number,
                     "it is not a text in UTF-8",
-                    "convert the file, or give its encoding.",
+                    "convert the file, or give its encoding, such as cp1252.",
                 )
             yield line
 

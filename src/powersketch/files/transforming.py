@@ -73,10 +73,7 @@ def transform_file(
     """
     check_outputs([source.path], [Path(path)] if not Path(path).is_dir() else [])
     kind = None if dtype is None else checked_dtype(dtype)
-    first = next(source.blocks(1), None)
-    if first is None or not source.shape[1]:
-        raise InputError(f"{source.path.name} has no rows or no columns; at least one is needed.")
-    features = _features(feature_map, first, kind, source.path, 0)
+    features = _features(feature_map, source.first(1), kind, source.path, 0)
     height = _block_rows(source, features, kind)
     same = _run_of(run, source, height, features)
     shape = (source.shape[0], features.shape[1])
@@ -120,7 +117,7 @@ class _Stream:
         self._source, self._sink, self._progress = source, sink, progress
         self._blocks, self._height = source.blocks(height, sink.rows), height
         self._next = self._done = sink.rows
-        self._threads, self._transforming = threads, threading.Semaphore(threads)
+        self._workers, self._transforming = threads + 1, threading.Semaphore(threads)
         self._reading, self._reporting = threading.Lock(), threading.Lock()
         # By the row where their blocks begin.
         self._errors: dict[int, BaseException] = {}
@@ -129,11 +126,11 @@ class _Stream:
     def run(self, transform: Transform, output: tuple[tuple[int, int], np.dtype[Any]]) -> None:
         """Transform all blocks that are left; of several errors, the first in the file counts."""
         stop = threading.Event()
-        with ThreadPoolExecutor(self._threads + 1) as pool:
+        with ThreadPoolExecutor(self._workers) as pool:
             try:
                 work = [
                     pool.submit(self._work, transform, aligned_empty(*output), stop)
-                    for _ in range(self._threads + 1)
+                    for _ in range(self._workers)
                 ]
                 wait(work)
             finally:

@@ -258,17 +258,23 @@ def _honesty(model: Any, sample: _Part, task: str) -> dict[str, Any]:
         warnings.simplefilter("ignore")  # The same ones have been collected before.
         if task == "classification":
             probabilities = model.predict_proba(sample.X)
-            loss = float(log_loss(sample.y, probabilities, labels=model.classes_))
             return {
                 "probabilities": probabilities,
                 "classes": tuple(map(str, model.classes_)),
-                "log_loss": loss,
+                "log_loss": _log_loss(sample.y, probabilities, model.classes_),
             }
         try:
             _, deviations = model.predict(sample.X, return_std=True)
         except (InputError, AttributeError) as error:
             return {"no_deviations": str(error)}
         return {"deviations": np.asarray(deviations)}
+
+
+def _log_loss(y: NDArray[Any], probabilities: Float64, classes: NDArray[Any]) -> float | None:
+    """Return the logarithmic loss, or None where a row has a class that no fitted row has."""
+    if not np.isin(y, classes).all():
+        return None
+    return float(log_loss(y, probabilities, labels=classes))
 
 
 def _table_step(model: Any) -> Any:

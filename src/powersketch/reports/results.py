@@ -92,7 +92,8 @@ class ModelReport:
     classes : tuple of str
         The classes.
     log_loss : float or None
-        The mean of minus the logarithm of the true class's probability.
+        The mean of minus the logarithm of the true class's probability; None for numbers, and
+        where a row held out has a class that no fitted row has.
     code : str
         The lines of Python that do the same; empty if unknown.
     """

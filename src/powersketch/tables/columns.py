@@ -116,28 +116,26 @@ def _text(name: str, cells: Any, wishes: Wishes) -> Column:
     if date_format is not None:
         return _dates(name, cells, date_format)
     readable = int(np.count_nonzero(~np.isnan(_spread(numbers, codes))))
-    _refuse_slips(name, codes, values, unread, readable, wishes)
+    if _has_slips(codes, values, readable, wishes):
+        row = int(np.flatnonzero(np.append(unread, False)[codes])[0])
+        raise InputError(
+            f"column {name!r} has numbers, but {shown(values[codes[row]])} in "
+            f"{_row(cells.index, row)}: correct such cells, give numeric=[{name!r}] to take them "
+            f"for missing, or categorical=[{name!r}] to take all values for categories."
+        )
     return _categories(name, cells, wishes)
 
 
-def _refuse_slips(
-    name: str,
-    codes: NDArray[np.intp],
-    values: NDArray[Any],
-    unread: NDArray[np.bool_],
-    readable: int,
-    wishes: Wishes,
-) -> None:
-    """Refuse a column of numbers with a few cells of other text: nobody meant categories."""
-    given = np.count_nonzero(codes >= 0)
-    if readable < _NEARLY_ALL * given or values.size <= wishes.most_categories:
-        return
-    row = int(np.flatnonzero(np.append(unread, False)[codes])[0])
-    raise InputError(
-        f"column {name!r} has numbers, but {shown(values[codes[row]])} in row {row} (the first is "
-        f"0): correct such cells, give numeric=[{name!r}] to take them for missing, or "
-        f"categorical=[{name!r}] to take all values for categories."
-    )
+def _has_slips(
+    codes: NDArray[np.intp], values: NDArray[Any], readable: int, wishes: Wishes
+) -> bool:
+    """Tell a column of numbers with a few cells of other text: nobody meant categories.
+
+    Categories are few, and occur more than once.
+    """
+    given = int(np.count_nonzero(codes >= 0))
+    few = values.size <= min(wishes.most_categories, given // 2)
+    return readable >= _NEARLY_ALL * given and not few
 
 
 def _numbers(name: str, values: NDArray[Any], lenient: bool, stored_as: str = "") -> Column:
@@ -215,14 +213,14 @@ def as_numbers(name: str, cells: Any, lenient: bool = False) -> NDArray[Any]:
             row = int(np.flatnonzero(unread)[0])
             raise InputError(
                 f"column {name!r} had numbers when it was fitted, and now has "
-                f"{shown(texts[codes[row]])} in row {row} (the first is 0): correct it, or leave "
-                "the cell empty if the value is not known."
+                f"{shown(texts[codes[row]])} in {_row(cells.index, row)}: correct it, or leave the "
+                "cell empty if the value is not known."
             )
         values = _spread(numbers, codes)
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         raise InputError(
-            f"column {name!r} has an infinite value in row {infinite[0]} (the first is 0); allowed "
+            f"column {name!r} has an infinite value in {_row(cells.index, infinite[0])}; allowed "
             "are finite numbers and missing cells: remove it or leave the cell empty."
         )
     return values
@@ -261,7 +259,7 @@ def as_dates(name: str, cells: Any, date_format: str | None) -> NDArray[np.datet
         row = int(np.flatnonzero(unread)[0])
         raise InputError(
             f"column {name!r} has dates like {date_format}, but {shown(values[codes[row]])} in "
-            f"row {row} (the first is 0): correct it, or leave the cell empty."
+            f"{_row(cells.index, row)}: correct it, or leave the cell empty."
         )
     return np.append(_nanoseconds(days), np.datetime64("NaT", "ns"))[codes]
 
@@ -335,6 +333,13 @@ def shown(value: object) -> str:
     """Return a value for a message, cut off where it is long."""
     text = str(value)
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def _row(index: Any, place: int) -> str:
+    """Return the row in words, by its label: a part of a table keeps the labels of the whole."""
+    label = index[place]
+    counted = " (the first is 0)" if isinstance(label, int | np.integer) else ""
+    return f"row {label}{counted}"
 
 
 def _rows(count: int) -> str:

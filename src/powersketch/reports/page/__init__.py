@@ -149,9 +149,12 @@ def _reliability_chart(report: ModelReport) -> Chart:
             said, found = float(confidence[inside].mean()), float(right[inside].mean())
             text = f"{inside.sum()} rows of confidence {said:.2f}: {found:.1%} are right"
             points.append(Point(said, found, text))
+    loss = "infinite, as a row has a class that no fitted row has"
+    if report.log_loss is not None:
+        loss = number_text(report.log_loss)
     caption = (
         "How often the predicted class is right, by how probable the model says it is. The mean "
-        f"logarithmic loss is {number_text(report.log_loss or 0.0)}."
+        f"logarithmic loss is {loss}."
     )
     return _calibration_chart(title, caption, points, "probability", "share right")
 
