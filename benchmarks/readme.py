@@ -195,6 +195,34 @@ EXCERPTS = {
             "error": "error",
         },
     ),
+    "exact": Excerpt(
+        "Exact kernel ridge regression on Fashion-MNIST, the matrix recomputed",
+        {
+            "steps": "60,000 Fashion-MNIST rows, 10 targets, alpha = 1e-6 n, exact kernel: steps",
+            "seconds": "s",
+            "GB": "GB",
+            "residual": "residual",
+            "error": "error",
+        },
+    ),
+    "million": Excerpt(
+        "A million rows by sums in float32",
+        {
+            "sums": "1,000,000 × 100 float32 rows, 4096 features: sums",
+            "seconds": "s",
+            "peak MB": "peak, MB",
+            "times faster": "times faster",
+        },
+    ),
+    "ten_million": Excerpt(
+        "Ten million rows from a memory map",
+        {
+            "seconds": "10,000,000 × 20 float32 rows, 1024 features: s",
+            "least s": "by the rates of the machine, s",
+            "share of the limit": "share",
+            "peak MB": "peak, MB",
+        },
+    ),
     "stream": Excerpt(
         "Ridge regression on a stream of rows",
         {

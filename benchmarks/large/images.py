@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier, SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks.data import fashion_mnist
 from benchmarks.features.memory import peak_bytes
 from benchmarks.large.frontier import Figures, frontier_table, measured_sizes
+from benchmarks.outcomes import kept, library_sources
 from benchmarks.peers.large import EigenPro, Falkon
 from benchmarks.report import Bar, Row, Table, at_most, from_fresh_process, print_figures
 from benchmarks.timing import timed
@@ -54,6 +56,8 @@ METHODS: dict[str, Callable[[int, float, int], Any]] = {
     "FALKON in NumPy": lambda size, gamma, rows: Falkon(gamma, size, PENALTY),
     "EigenPro in NumPy": lambda size, gamma, rows: EigenPro(gamma, passes=size),
 }
+DRAWN = ("powersketch, landmarks", "scikit-learn, Nystroem + Ridge")
+SEED_OF = {"scikit-learn, Nystroem + Ridge": "nystroem__random_state"}
 SIZES = {
     "powersketch, landmarks": (1024, 2048, 4096, 8192, 16_384),
     "powersketch, sketch": (4096, 8192),
@@ -91,6 +95,40 @@ def many_features(*, quick: bool) -> Table:
     )
 
 
+def draws(*, quick: bool) -> Table:
+    """Errors of many draws of landmarks: those of two single ones differ by more than a percent."""
+    rows = _rows(quick)
+    size, seeds = (rows // 8, 2) if quick else (4096, 10)
+    errors = {name: [_error(name, size, rows, seed) for seed in range(seeds)] for name in DRAWN}
+    means = {name: float(np.mean(each)) for name, each in errors.items()}
+    ours, peer = (means[name] for name in DRAWN)
+    return Table(
+        "Fashion-MNIST: error over many draws of landmarks",
+        f"{rows} rows, {size} landmarks of {seeds} seeds each, Gaussian kernel, one alpha.",
+        [
+            Row(
+                {
+                    "method": name,
+                    "mean error": means[name],
+                    "standard error": float(np.std(each, ddof=1) / np.sqrt(seeds)),
+                    "least": min(each),
+                    "most": max(each),
+                    "ratio of means": means[name] / peer,
+                },
+                [at_most(ours / peer, 1.01)] if name == DRAWN[0] and not quick else (),
+            )
+            for name, each in errors.items()
+        ],
+    )
+
+
+def _error(name: str, size: int, rows: int, seed: int) -> float:
+    """Return the share of errors, measured now or before with the same versions."""
+    by = library_sources() if name == DRAWN[0] else [sklearn.__version__]
+    figures = partial(from_fresh_process, __spec__.name, name, size, rows, seed)
+    return float(kept(["draws", name, size, rows, seed, by], figures)["error"])
+
+
 def _rows(quick: bool) -> int:
     return 6000 if quick else 60_000
 
@@ -109,10 +147,12 @@ def _bars(name: str, size: int, measured: Figures) -> list[Bar]:
     return []
 
 
-def measure(name: str, size: int, rows: int) -> None:
+def measure(name: str, size: int, rows: int, seed: int = 0) -> None:
     X, y = (part[:rows] for part in fashion_mnist("train"))
     X_test, y_test = fashion_mnist("t10k")
     model = METHODS[name](size, float(1 / (X.shape[1] * X.var())), rows)
+    if seed:
+        model.set_params(**{SEED_OF.get(name, "random_state"): seed})
     one_hot = np.where(y[:, np.newaxis] == np.arange(10), 1.0, -1.0)
     _, seconds = timed(lambda: model.fit(X, one_hot if "NumPy" in name else y))
     predicted = model.predict(X_test)
@@ -121,7 +161,7 @@ def measure(name: str, size: int, rows: int) -> None:
     print_figures({"seconds": seconds, "GB": peak_bytes() / 1e9, "error": error})
 
 
-MEASUREMENTS = (frontier, many_features)
+MEASUREMENTS = (frontier, many_features, draws)
 
 if __name__ == "__main__":
-    measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    measure(sys.argv[1], *map(int, sys.argv[2:]))

@@ -4,7 +4,6 @@ What came out is kept in the user's cache, so that a run that was interrupted go
 was, and other people's models are measured again only if they, or what they are given, change.
 """
 
-import hashlib
 import inspect
 import json
 import subprocess
@@ -19,13 +18,11 @@ import joblib
 import numpy as np
 import sklearn
 
-import powersketch
-from benchmarks.data import cache_folder
 from benchmarks.features.memory import peak_bytes
 from benchmarks.models.methods import METHODS, OURS, Method
 from benchmarks.models.problems import Problem, Split
+from benchmarks.outcomes import kept, library_sources
 from benchmarks.peers import models as peers
-from benchmarks.report import write_atomically
 from benchmarks.timing import timed
 
 Outcome = dict[str, float]
@@ -39,25 +36,21 @@ PATIENCE = 0.2
 
 def outcomes(name: str, problems: Sequence[Problem]) -> list[Outcome]:
     """Return what the model reached on the splits of problems, now or in an earlier run."""
-    key = joblib.hash([name, _sources(name), list(problems)])
-    kept = cache_folder() / "outcomes" / f"{key}.json"
-    if kept.exists():
-        return json.loads(kept.read_text())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "problems"
-        joblib.dump(list(problems), path)
-        reached = _outcomes(name, path, sum(problem.splits for problem in problems))
-    write_atomically(kept, json.dumps(reached))
-    return reached
+
+    def reached() -> list[Outcome]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "problems"
+            joblib.dump(list(problems), path)
+            return _outcomes(name, path, sum(problem.splits for problem in problems))
+
+    return kept([name, _sources(name), list(problems)], reached)
 
 
 def _sources(name: str) -> list[str]:
     """Return what outcomes of a model depend on beside the problem."""
     if name != OURS:
         return [sklearn.__version__, Path(peers.__file__).read_text()]
-    package = Path(powersketch.__file__).parent
-    files = [*sorted(package.rglob("*.py")), *sorted(package.rglob("*.so"))]
-    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    return library_sources()
 
 
 def _outcomes(name: str, problems: Path, count: int) -> list[Outcome]:

@@ -20,17 +20,17 @@ from powersketch.kernel_ridge.solving.preconditioners import MOST_FACTORED, Samp
 SOLVERS = ("auto", "gram", "cg")
 
 RATES = {
-    "sums in float32": 3.5e11,
+    "sums in float32": 2.8e11,
     "sums in float64": 1.8e11,
-    "sketched numbers": 1.2e8,
-    "kernel values in float32": 2.4e8,
-    "kernel values in float64": 6.8e7,
-    "inner products in float32": 1.6e11,
-    "inner products in float64": 8e10,
-    "thin products": 9.9e10,
-    "bytes read": 1.3e10,
-    "factorisations": 8.3e10,
-    "leaving out": 3.4e10,
+    "sketched numbers": 1.5e8,
+    "kernel values in float32": 3e8,
+    "kernel values in float64": 6.9e7,
+    "inner products in float32": 1.1e11,
+    "inner products in float64": 5.6e10,
+    "thin products": 1.2e11,
+    "bytes read": 9.8e9,
+    "factorisations": 8.2e10,
+    "leaving out": 3.3e10,
 }
 """What is done in a second: products, but for numbers of features or values and bytes of them."""
 
