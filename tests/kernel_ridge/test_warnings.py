@@ -1,7 +1,9 @@
-"""Every warning points at the line of the user, also through scikit-learn."""
+"""Every warning points at the line of the user, also through scikit-learn; remedies work."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -91,3 +93,29 @@ def test_the_first_row_is_not_looked_at_on_its_own() -> None:
     model = ridge(features=sketch, alpha=1e-3).fit(X[1:], X[1:, 0])
     model.feature_map_.transform(X)
     model.predict(X)
+
+
+def nearly_dependent(rows: int, difference: float) -> Data:
+    """Return columns of which the last is the sum of the others but for what is to be found."""
+    rng = np.random.default_rng(0)
+    parts, rest = rng.normal(size=(rows, 4)), rng.normal(size=rows)
+    X = np.column_stack((parts, parts.sum(axis=1) + difference * rest))
+    return X, rest * (1.0 + 0.01 * rng.normal(size=rows))
+
+
+def test_columns_that_need_a_smaller_alpha_get_one() -> None:
+    X, y = nearly_dependent(400, 1e-5)
+    with pytest.warns(RegularisationWarning, match="columns may depend on each other") as caught:
+        poor = SketchedKernelRidge(random_state=0).fit(X, y)
+    assert poor.score(X, y) < 0.2
+    given = re.search(r"such as (\[.*?\])", str(caught[0].message))
+    assert given is not None
+    followed = SketchedKernelRidge(random_state=0, alphas=json.loads(given[1])).fit(X, y)
+    assert followed.score(X, y) > 0.999
+
+
+def test_a_linear_model_that_leaves_nothing_to_gain_is_not_warned_of() -> None:
+    X, y = nearly_dependent(400, 1e-2)
+    model = SketchedKernelRidge(random_state=0).fit(X, y)
+    assert model.alpha_ == model.alphas_[0]
+    assert model.score(X, y) > 0.999

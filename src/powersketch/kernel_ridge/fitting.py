@@ -345,7 +345,12 @@ class RidgeFits(RidgeSettings):
         fitted: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return what follows from a solution, as attributes."""
-        warn_at_lower_end(solution, statistics, are_columns=fitted["_features"].feature_map is None)
+        warn_at_lower_end(
+            solution,
+            statistics,
+            are_columns=fitted["_features"].feature_map is None,
+            best_of_kernels=self._chooses_kernel,
+        )
         at_landmarks = sum_at_landmarks(fitted["_features"], solution.coef)
         solved: dict[str, Any] = {"_solution": solution, "_kernel_sum": at_landmarks}
         if left_out:

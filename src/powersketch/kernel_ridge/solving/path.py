@@ -38,6 +38,8 @@ _MOST_IN_USE = 0.75
 _STEEP, _STEEP_OF_LARGE = 0.2, 0.05
 # Of the targets' variance. Such a fit leaves nothing to gain.
 _PERFECT = 1e-6
+# Of the targets' variance. With such errors, a curve may have levelled off far from its minimum.
+_USELESS = 0.5
 # An alpha this many times above the smallest default is large.
 _LARGE = 10.0
 
@@ -230,11 +232,16 @@ class RegularisationPath:
 
 
 def warn_at_lower_end(
-    solution: RidgeSolution, statistics: RidgeStatistics, *, are_columns: bool = False
+    solution: RidgeSolution,
+    statistics: RidgeStatistics,
+    *,
+    are_columns: bool = False,
+    best_of_kernels: bool = False,
 ) -> None:
     """Warn if the chosen alpha is the smallest of several, and name what helps most first.
 
-    Features may be the columns themselves, which have no gamma.
+    Features may be the columns themselves, which have no gamma; that other kernels are no better
+    may be known.
     """
     alphas, scores = solution.alphas, solution.scores
     if alphas is None or scores is None or alphas.size == 1 or solution.alpha != alphas[0]:
@@ -244,6 +251,11 @@ def warn_at_lower_end(
         return
     large = solution.alpha > _LARGE * LEAST_SHARE * float(np.trace(gram))
     slope = _slope(alphas, scores) if solution.alpha > statistics.smallest_alpha(gram) else 0.0
+    if are_columns and best_of_kernels:
+        useless = scores[0] * statistics.count > _USELESS * float(np.mean(squares))
+        if slope > _STEEP or useless:
+            warn_user(_advice_on_dependent_columns(solution.alpha), RegularisationWarning)
+        return
     advice = [f"the best score is that of alpha={solution.alpha:.3g}, the smallest that was tried."]
     if large and slope > _STEEP_OF_LARGE:
         advice.append("Give smaller alphas, or None for the default ones.")
@@ -276,6 +288,15 @@ def _advice_on_columns(in_use: float, columns: int, rows: int) -> str:
             "are large enough to be in use."
         )
     return "Use a kernel that is not linear, or 'auto'."
+
+
+def _advice_on_dependent_columns(alpha: float) -> str:
+    return (
+        f"the best score is that of alpha={alpha:.3g}, the smallest that was tried, though a "
+        f"linear model is best: columns may depend on each other. Give smaller alphas, such as "
+        f"{[float(f'{alpha * ratio:.1g}') for ratio in (1e-6, 1e-4, 1e-2, 1.0)]}, or remove columns "
+        "that follow from others."
+    )
 
 
 def _slope(alphas: Vector, scores: Vector) -> float:
