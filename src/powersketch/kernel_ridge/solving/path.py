@@ -291,11 +291,11 @@ def _advice_on_columns(in_use: float, columns: int, rows: int) -> str:
 
 
 def _advice_on_dependent_columns(alpha: float) -> str:
+    smaller = [float(f"{alpha * ratio:.1g}") for ratio in (1e-6, 1e-4, 1e-2, 1.0)]
     return (
         f"the best score is that of alpha={alpha:.3g}, the smallest that was tried, though a "
         f"linear model is best: columns may depend on each other. Give smaller alphas, such as "
-        f"{[float(f'{alpha * ratio:.1g}') for ratio in (1e-6, 1e-4, 1e-2, 1.0)]}, or remove columns "
-        "that follow from others."
+        f"{smaller}, or remove columns that follow from others."
     )
 
 
