@@ -119,3 +119,13 @@ def test_a_linear_model_that_leaves_nothing_to_gain_is_not_warned_of() -> None:
     model = SketchedKernelRidge(random_state=0).fit(X, y)
     assert model.alpha_ == model.alphas_[0]
     assert model.score(X, y) > 0.999
+
+
+@pytest.mark.parametrize("alphas", [[1e4, 1e5], [30.0, 300.0]])
+def test_alphas_that_are_all_too_large_are_named_also_where_a_line_is_best(
+    alphas: list[float],
+) -> None:
+    X, noise = nearly_dependent(400, 1.0)
+    y = X[:, 0] + 0.1 * noise
+    with pytest.warns(RegularisationWarning, match="Give smaller alphas, or None for the default"):
+        SketchedKernelRidge(random_state=0, alphas=alphas).fit(X, y)

@@ -253,8 +253,8 @@ def warn_at_lower_end(
     slope = _slope(alphas, scores) if solution.alpha > statistics.smallest_alpha(gram) else 0.0
     if are_columns and best_of_kernels:
         useless = scores[0] * statistics.count > _USELESS * float(np.mean(squares))
-        if slope > _STEEP or useless:
-            warn_user(_advice_on_dependent_columns(solution.alpha), RegularisationWarning)
+        if useless or slope > (_STEEP_OF_LARGE if large else _STEEP):
+            warn_user(_advice_on_best_line(solution.alpha, large=large), RegularisationWarning)
         return
     advice = [f"the best score is that of alpha={solution.alpha:.3g}, the smallest that was tried."]
     if large and slope > _STEEP_OF_LARGE:
@@ -290,12 +290,14 @@ def _advice_on_columns(in_use: float, columns: int, rows: int) -> str:
     return "Use a kernel that is not linear, or 'auto'."
 
 
-def _advice_on_dependent_columns(alpha: float) -> str:
+def _advice_on_best_line(alpha: float, *, large: bool) -> str:
+    found = f"the best score is that of alpha={alpha:.3g}, the smallest that was tried."
+    if large:
+        return f"{found} Give smaller alphas, or None for the default ones."
     smaller = [float(f"{alpha * ratio:.1g}") for ratio in (1e-6, 1e-4, 1e-2, 1.0)]
     return (
-        f"the best score is that of alpha={alpha:.3g}, the smallest that was tried, though a "
-        f"linear model is best: columns may depend on each other. Give smaller alphas, such as "
-        f"{smaller}, or remove columns that follow from others."
+        f"{found} No other kernel is better than a line, and columns may depend on each other: "
+        f"give smaller alphas, such as {smaller}, or remove columns that follow from others."
     )
 
 
