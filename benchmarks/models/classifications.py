@@ -58,7 +58,8 @@ def _bars(name: str, result: Result) -> list[Bar]:
 def classification_costs(*, quick: bool) -> Table:
     return Table(
         "Default classifiers: time and memory",
-        "Mean of the splits; the spread is the standard deviation of the accuracy over them. The "
+        "Mean of the splits, on one core where there are fewer than 10,000 rows, else on two; the "
+        "spread is the standard deviation of the accuracy over them. The "
         "memory is the peak of a process that holds the data and makes all splits.",
         list(cost_rows(results("classifications", quick=quick), "calibration")),
     )

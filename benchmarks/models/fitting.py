@@ -6,11 +6,14 @@ was, and other people's models are measured again only if they, or what they are
 
 import inspect
 import json
+import os
+import queue
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,42 @@ QUANTILE = 1.959964
 CALIBRATION_BINS = 15
 PATIENCE = 0.2
 """The share of its limit that a model may take for every split, not for the first only."""
+
+SMALL_ROWS = 10_000
+"""Fits to fewer rows than these gain little by a second core."""
+
+Task = tuple[str, str]
+"""The names of a model and of the data it is fitted to."""
+Outcomes = dict[Task, list[Outcome]]
+
+
+def all_outcomes(tasks: Mapping[Task, Sequence[Problem]]) -> Outcomes:
+    """Return the outcomes of all tasks: small ones have a core each, the others all, in turn."""
+    small = {task: problems for task, problems in tasks.items() if _is_small(problems)}
+    reached = dict(_on_single_cores(small))
+    large = {task: problems for task, problems in tasks.items() if task not in small}
+    return reached | {task: _announced(task, problems) for task, problems in large.items()}
+
+
+def _is_small(problems: Sequence[Problem]) -> bool:
+    return max(problem.training_shape[0] for problem in problems) < SMALL_ROWS
+
+
+def _on_single_cores(tasks: Mapping[Task, Sequence[Problem]]) -> Iterator[tuple[Task, Any]]:
+    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for core in (available := os.sched_getaffinity(0)):
+        cores.put(core)
+
+    def take_core() -> None:
+        os.sched_setaffinity(0, {cores.get()})  # of this thread, and of processes it starts
+
+    with ThreadPoolExecutor(len(available), initializer=take_core) as pool:
+        yield from zip(tasks, pool.map(_announced, tasks, tasks.values()), strict=True)
+
+
+def _announced(task: Task, problems: Sequence[Problem]) -> list[Outcome]:
+    print(f"  {' on '.join(task)} …", flush=True)
+    return outcomes(task[0], problems)
 
 
 def outcomes(name: str, problems: Sequence[Problem]) -> list[Outcome]:

@@ -73,7 +73,8 @@ def _against_boosting(reached: Mapping[str, Result]) -> Row:
 def regression_costs(*, quick: bool) -> Table:
     return Table(
         "Default regressors: time and memory",
-        "Mean of the splits; the spread is the standard deviation of R² over them. The memory is "
+        "Mean of the splits, on one core where there are fewer than 10,000 rows, else on two; the "
+        "spread is the standard deviation of R² over them. The memory is "
         "the peak of a process that holds the table and makes all splits.",
         list(cost_rows(results("regressions", quick=quick), "coverage")),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from benchmarks.models.fitting import Outcome, outcomes
+from benchmarks.models.fitting import Outcome, Outcomes, all_outcomes
 from benchmarks.models.methods import METHODS, OURS, installed_methods
 from benchmarks.models.problems import CLASSIFICATIONS, REGRESSIONS, Problem
 from benchmarks.report import Bar, Cell, Row
@@ -48,22 +48,22 @@ class Result:
 @cache
 def results(kind: str, *, quick: bool) -> dict[str, Result]:
     """Return what the models reached on the regressions or the classifications."""
-    return {name: _result(name, load, quick=quick) for name, load in KINDS[kind].items()}
-
-
-def _result(name: str, load: Callable[[], Problem], *, quick: bool) -> Result:
-    print(f"  {name} …", flush=True)
-    problem = load()
+    problems = {name: load() for name, load in KINDS[kind].items()}
     if quick:
-        problem = problem.first(QUICK_ROWS)
-    return Result(
-        problem.training_shape,
-        {
-            method: outcomes(method, [problem])
-            for method, chosen in installed_methods().items()
-            if chosen.suits(problem)
-        },
-    )
+        problems = {name: problem.first(QUICK_ROWS) for name, problem in problems.items()}
+    tasks = {
+        (method, name): [problem]
+        for name, problem in problems.items()
+        for method, chosen in installed_methods().items()
+        if chosen.suits(problem)
+    }
+    reached = all_outcomes(tasks)
+    return {name: _result(name, problem, reached) for name, problem in problems.items()}
+
+
+def _result(name: str, problem: Problem, reached: Outcomes) -> Result:
+    by_method = {method: reached[method, name] for method in METHODS if (method, name) in reached}
+    return Result(problem.training_shape, by_method)
 
 
 def score_cells(name: str, result: Result, honesty: str) -> dict[str, Cell]:
