@@ -145,10 +145,11 @@ linear : bool or "auto", default="auto"
     Whether the columns themselves are features, too: the kernel c⟨x, y⟩ + k(x, y) with a c that is
     chosen. "auto" adds them where that is better. Very many sparse columns are not made dense:
     conjugate gradients solve for them, and alpha is chosen by a tenth of the rows.
-scaling : {"auto", "scaled", "as-is", "indicators"} or None, default="auto"
-    What the kernel sees: columns of equal spread about their medians, columns as they are but for
-    one factor, or as "scaled" with a column for every value of those that have up to 32 different
-    whole numbers. "auto" tries all; sparse rows stay as they are.
+scaling : {"auto", "scaled", "as-is", "indicators", "ranks"} or None, default="auto"
+    What the kernel sees: columns of equal spread about their medians; columns as they are but for
+    one factor; as "scaled" with a column for every value of those that have up to 32 different
+    whole numbers; or as "scaled" with normal scores of the ranks of skewed columns, such as incomes
+    and counts. "auto" tries all; sparse rows stay as they are.
 clip : float, "auto" or None, default="auto"
     What is done to implausible entries. "auto" learns where the values of a column end: entries a
     little beyond are clipped, and those twice as far from the median count as the median, as fill

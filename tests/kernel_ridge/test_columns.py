@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import stats
 
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge.choosing.model import Wishes, found_model
@@ -142,10 +143,11 @@ class TestScaling:
         assert not Z[:, 0].any()
         assert np.isfinite(Z).all()
 
-    @pytest.mark.parametrize("scaling", ["scaled", "as-is", "indicators"])
+    @pytest.mark.parametrize("scaling", ["scaled", "as-is", "indicators", "ranks"])
     def test_float32_stays_float32(self, scaling: str) -> None:
         X = normal()
         X[:, 0] = np.arange(300) % 4
+        X[:, 1] = np.exp(X[:, 1])
         columns = prepared(X, scaling)
         for changed in (columns, columns.with_constant(), replace(columns, metric=np.eye(3)[0])):
             if scaling == "indicators" and changed.metric is not None:
@@ -199,6 +201,65 @@ class TestIndicators:
         assert prepared_columns(truths, summary_of(truths, "auto"), "indicators", "auto") is None
 
 
+class TestRanks:
+    def rows(self) -> Float64:
+        """Return a normal column, a skewed one, one with long tails, and one of few values."""
+        generator = np.random.default_rng(2)
+        X = generator.normal(size=(500, 4))
+        X[:, 1] = 100.0 + np.exp(2.0 * X[:, 1])
+        X[:, 2] = generator.standard_t(2.0, 500)
+        X[:, 3] = generator.integers(0, 20, 500) ** 4
+        return X
+
+    def test_replace_columns_that_are_skewed_or_have_long_tails(self) -> None:
+        X = self.rows()
+        columns = prepared(X, "ranks")
+        assert [part.column for part in columns.ranks] == [1, 2]
+        Z, scaled = columns.transform(X), prepared(X).transform(X)
+        np.testing.assert_array_equal(Z[:, [0, 3]], scaled[:, [0, 3]])
+        for column in (1, 2):
+            assert stats.kstest(Z[:, column], "norm").statistic < 0.01
+            np.testing.assert_array_equal(np.argsort(Z[:, column]), np.argsort(X[:, column]))
+
+    def test_equal_values_have_the_score_of_their_middle(self) -> None:
+        X = self.rows()
+        lowest = np.argsort(X[:, 1])[:300]
+        X[lowest, 1] = X[lowest, 1].max()
+        Z = prepared(X, "ranks").transform(X)
+        np.testing.assert_allclose(Z[lowest, 1], stats.norm.ppf(0.3), rtol=1e-12)
+
+    def test_new_values_lie_between_their_neighbours_and_within_the_ends(self) -> None:
+        X = self.rows()
+        columns, (low, high) = prepared(X, "ranks"), np.sort(X[:, 1])[[250, 251]]
+        new = np.tile(X[0], (5, 1))
+        new[:, 1] = [low, 0.5 * (low + high), high, X[:, 1].max(), 1.05 * X[:, 1].max()]
+        Z = columns.transform(new)[:, 1]
+        assert Z[0] < Z[1] < Z[2] < Z[3] == Z[4]
+
+    @pytest.mark.parametrize("clip", ["auto", None])
+    def test_an_error_takes_one_rank(self, clip: Any) -> None:
+        X = self.rows()
+        spoilt = X.copy()
+        spoilt[3, 1] = 1e20
+        others = np.arange(500) != 3
+        clean, found = (prepared(rows, "ranks", clip).transform(rows)[:, 1] for rows in (X, spoilt))
+        ranks, expected = stats.norm.cdf(found[others]), stats.norm.cdf(clean[others])
+        np.testing.assert_allclose(ranks, expected, atol=2.0 / 500)
+        assert np.abs(found).max() < 4.0
+
+    def test_there_are_none_without_such_columns_or_with_very_many(self) -> None:
+        X = normal()
+        assert prepared_columns(X, summary_of(X, "auto"), "ranks", "auto") is None
+        wide = np.exp(2.0 * normal(60, 520))
+        assert prepared_columns(wide, summary_of(wide, "auto"), "ranks", "auto") is None
+
+    def test_of_many_rows_need_few_knots(self) -> None:
+        X = np.exp(2.0 * normal(40_000, 1))
+        columns = prepared(X, "ranks")
+        assert columns.ranks[0].knots.size <= 256
+        assert stats.kstest(columns.transform(X)[:, 0], "norm").statistic < 0.02
+
+
 class TestSparse:
     def rows(self) -> Any:
         return sp.random_array((200, 30), density=0.1, rng=0, format="csr")
@@ -225,7 +286,7 @@ class TestSparse:
         assert abs(Z).max() < 5.0
 
     def test_other_scalings_have_nothing_to_do(self) -> None:
-        for scaling in ("scaled", "indicators"):
+        for scaling in ("scaled", "indicators", "ranks"):
             assert prepared_columns(self.rows(), None, scaling, "auto") is None
 
     def test_a_diagonal_metric_keeps_it_and_a_full_one_does_not(self) -> None:

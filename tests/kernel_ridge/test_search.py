@@ -91,6 +91,16 @@ class TestChoice:
         assert "indicators" in str(model.choice_)
         assert model.score(X[300:], y[300:]) > 0.97
 
+    def test_takes_skewed_columns_by_rank(self) -> None:
+        generator = np.random.default_rng(0)
+        logarithms = 2.0 * generator.normal(size=(600, 3))
+        y = np.sin(logarithms[:, 0]) + logarithms[:, 1] + 0.1 * generator.normal(size=600)
+        X = np.exp(logarithms)
+        model = SketchedKernelRidge(random_state=0).fit(X[:400], y[:400])
+        assert "skewed ones by rank" in str(model.choice_)
+        spread = SketchedKernelRidge(scaling="scaled", random_state=0).fit(X[:400], y[:400])
+        assert model.score(X[400:], y[400:]) > max(0.97, spread.score(X[400:], y[400:]))
+
     def test_of_a_linear_part_helps_beyond_the_data(self) -> None:
         generator = np.random.default_rng(0)
         X = generator.uniform(-1.0, 1.0, (300, 2))
@@ -266,7 +276,7 @@ class TestSmallAndDegenerate:
         beyond = 5.0 * X.max(axis=0, keepdims=True)  # an exact relation holds there, too
         np.testing.assert_allclose(model.predict(beyond), beyond @ [1.0, 2.0, -1.0, 0.5], rtol=1e-4)
 
-    @pytest.mark.parametrize("scaling", ["scaled", "indicators"])
+    @pytest.mark.parametrize("scaling", ["scaled", "indicators", "ranks"])
     def test_a_scaling_that_has_nothing_to_do_is_as_it_is(self, scaling: str) -> None:
         X, y = curve(100)
         for rows in (sp.csr_array(X), X):

@@ -89,6 +89,7 @@ RIDGE = [
     {},
     {"kernel": "rbf", "features": "sketch", "n_components": 50},
     {"features": "landmarks", "n_components": 40},
+    {"scaling": "ranks"},
     {"kernel": "rbf", "features": "exact", "alpha": 1.0},
     {"kernel": "rbf", "features": "row-sketch", "alpha": 1.0},
     {"features": GaussianSketch(0.1, n_components=30)},
@@ -99,6 +100,7 @@ RIDGE = [
 def rows(kind: str = "dense") -> Any:
     X = np.random.default_rng(0).standard_normal((120, 17))
     X[:, 0] += 2.0
+    X[:, 16] = np.exp(X[:, 16]) / 2  # skewed
     if kind == "sparse":
         return sparse.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
     return X.astype(np.float32) if kind == "single" else X

@@ -86,9 +86,10 @@ class LearnedMetric(
     metric : {"full", "diagonal"}, default="full"
         Whether columns are mixed, or only weighted. Of more than 256 columns, the full metric has
         a rank of 256 at most.
-    scaling : {"scaled", "as-is", "indicators"}, default="scaled"
-        What is done to columns before: equal spread for all, nothing but one factor, or as
-        "scaled" with a column for every value of those that have few whole numbers.
+    scaling : {"scaled", "as-is", "indicators", "ranks"}, default="scaled"
+        What is done to columns before: equal spread for all, nothing but one factor, as "scaled"
+        with a column for every value of those that have few whole numbers, or as "scaled" with
+        skewed columns by rank.
     clip : float, "auto" or None, default="auto"
         Entries further from the median of a column than this many standard deviations are clipped;
         "auto" clips what is beyond all plausible values, None nothing.

@@ -46,6 +46,7 @@ _SCALING_TEXTS = {
     "scaled": "columns of equal spread",
     "as-is": "columns as they are",
     "indicators": "columns of equal spread, with indicators for those of few whole numbers",
+    "ranks": "columns of equal spread, skewed ones by rank",
 }
 # Where gamma is chosen again, and the share of an error that a further step has to gain.
 _ROWS_FOR_LARGER_SCALE = 1500

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from powersketch.arrays import Float64, Real, Rows, Vector, is_sparse, slices
 from powersketch.exceptions import InputError
@@ -25,13 +26,19 @@ _MARGIN = 0.1
 # Whole numbers of this many kinds may as well be names of categories.
 _FEWEST_KINDS, _MOST_KINDS = 3, 32
 _MOST_INDICATORS = 512
+# The third and the fourth moment of a standardised column beyond which it is skewed, or has long
+# tails: those of a normal one are 0 and 3.
+_SKEWED, _LONG_TAILED = 1.0, 6.0
+_MOST_SKEWED_COLUMNS = 512
+_KNOTS, _ROWS_FOR_KNOTS = 256, 1 << 14
 _BLOCK_ENTRIES = 1 << 21
 _SAMPLE = 400
 # Columns that vary less are constant; inverses and squares of less are out of range.
 _LEAST_SPREAD = {"float32": 1e-35, "float64": 1e-150}
 
-SCALINGS = ("scaled", "as-is", "indicators")
-"""Columns of equal spread; as they are; and those of few whole numbers as a column for each."""
+SCALINGS = ("scaled", "as-is", "indicators", "ranks")
+"""Columns of equal spread; as they are; those of few whole numbers as a column for each; and skewed
+ones by rank."""
 
 
 @storable
@@ -54,13 +61,40 @@ class Indicators:
 
 @storable
 @dataclass(frozen=True, eq=False)
+class Ranks:
+    """A skewed column, and what becomes of it: the normal scores of its ranks, in its own unit.
+
+    `knots` are values in ascending order, and `scores` what they become; between, both are
+    interpolated.
+    """
+
+    column: int
+    knots: Vector
+    scores: Vector
+
+    @classmethod
+    def of(cls, column: int, entries: Vector, centre: float, spread: float) -> Ranks:
+        """Rank some entries; the scores have about the given centre and spread."""
+        values, counts = np.unique(entries, return_counts=True)
+        below = (np.cumsum(counts) - 0.5 * counts) / entries.size
+        even = np.linspace(below[0], below[-1], _KNOTS)
+        chosen = np.unique(np.minimum(np.searchsorted(below, even), values.size - 1))
+        return cls(column, values[chosen], centre + spread * ndtri(below[chosen]))
+
+    def replace_in(self, rows: Real) -> None:
+        """Put the scores of rows in the place of the column."""
+        rows[:, self.column] = np.interp(rows[:, self.column], self.knots, self.scores)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
 class Columns:
     """What is done to the columns of rows before a kernel sees them; learned from rows.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (d,) or float
-        The limits that entries are clipped to; of stored entries, if rows are sparse.
+        The limits that entries are clipped to first; of stored entries, if rows are sparse.
     centre : ndarray of shape (d,) or None
         What is subtracted afterwards; None for sparse rows, which would not stay sparse.
     factors : ndarray of shape (d,)
@@ -73,10 +107,12 @@ class Columns:
         What the columns are multiplied by after all that: a root of the metric; of shape (d',)
         if it is diagonal.
     scaling : str
-        How `factors` and `indicators` came about; one of `SCALINGS`.
+        How `factors`, `indicators` and `ranks` came about; one of `SCALINGS`.
     errors_are_medians : bool
         Whether entries that are twice as far from the centre as the limit count as the centre:
         they say nothing, where those a little beyond the limit are still large.
+    ranks : tuple of Ranks
+        Columns that are replaced by scores of their ranks once they are clipped.
     """
 
     lower: Any
@@ -88,6 +124,7 @@ class Columns:
     metric: Float64 | None = None
     scaling: str = "as-is"
     errors_are_medians: bool = False
+    ranks: tuple[Ranks, ...] = ()
 
     def transform(self, X: Rows) -> Rows:
         """Return the rows as the kernel sees them, in their dtype."""
@@ -108,6 +145,8 @@ class Columns:
                     X - centre < _GAP * (lower - centre)
                 )
             np.copyto(rows, centre.astype(dtype), where=far)
+        for part in self.ranks:
+            part.replace_in(rows)
         rows -= centre.astype(dtype)
         rows *= self.factors.astype(dtype)
         if self.indicators:
@@ -213,7 +252,8 @@ def prepared_columns(X: Rows, summary: Summary | None, scaling: str, clip: Any) 
     if summary is None:
         return _sparse_columns(X, clip) if scaling == "as-is" else None
     kinds = _few_kinds(X) if scaling == "indicators" else ()
-    if scaling == "indicators" and not kinds:
+    ranks = _ranks(X, summary) if scaling == "ranks" else ()
+    if (scaling == "indicators" and not kinds) or (scaling == "ranks" and not ranks):
         return None
     spread = summary.spread
     factors = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
@@ -227,6 +267,7 @@ def prepared_columns(X: Rows, summary: Summary | None, scaling: str, clip: Any) 
         tuple(_indicators(X, column) for column in kinds),
         scaling=scaling,
         errors_are_medians=summary.clip == "auto",
+        ranks=ranks,
     )
 
 
@@ -345,6 +386,29 @@ def _indicators(X: Real, column: int) -> Indicators:
     means = counts / X.shape[0]
     variance = float(np.sum(means * (1.0 - means)))
     return Indicators(column, values.astype(np.float64), means, 1.0 / np.sqrt(variance))
+
+
+def _ranks(X: Real, summary: Summary) -> tuple[Ranks, ...]:
+    """Return the skewed columns of many values, ranked on some rows; none if they are very many."""
+    some = X[:: -(-X.shape[0] // _ROWS_FOR_KNOTS)]
+    found = []
+    for column in np.flatnonzero(summary.spread > 0.0):
+        entries = some[:, column].astype(np.float64)
+        entries = np.clip(entries, summary.lower[column], summary.upper[column])
+        if _is_skewed(entries) and np.unique(entries).size > _MOST_KINDS:
+            centre, spread = float(summary.centre[column]), float(summary.spread[column])
+            found.append(Ranks.of(int(column), entries, centre, spread))
+        if len(found) > _MOST_SKEWED_COLUMNS:
+            return ()
+    return tuple(found)
+
+
+def _is_skewed(entries: Vector) -> bool:
+    """Tell whether the entries of a column are skewed, or have long tails."""
+    deviations = entries - entries.mean()
+    deviations /= _spread(deviations) or 1.0
+    skewness, tails = float(np.mean(deviations**3)), float(np.mean(deviations**4))
+    return abs(skewness) > _SKEWED or tails > _LONG_TAILED
 
 
 def _sparse_columns(X: Rows, clip: Any) -> Columns:
