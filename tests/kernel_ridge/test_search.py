@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from powersketch import SketchedKernelRidge, SketchedKernelRidgeClassifier
 from powersketch.exceptions import OutlierWarning
 from powersketch.kernel_ridge.choosing.model import StraightLineWarning
-from powersketch.kernels import Gaussian, Linear, Polynomial, WithLinear
+from powersketch.kernels import Gaussian, Linear, NeuralTangent, Polynomial, WithLinear
 from tests.kernel_ridge.ridge_data import Float64, digits, ridge, waves, weights
 
 
@@ -90,6 +90,21 @@ class TestChoice:
         model = SketchedKernelRidge(random_state=0).fit(X[:300], y[:300])
         assert "indicators" in str(model.choice_)
         assert model.score(X[300:], y[300:]) > 0.97
+
+    def test_takes_a_kernel_that_is_less_smooth_in_a_metric(self) -> None:
+        generator = np.random.default_rng(0)
+        X = generator.normal(size=(700, 10))
+        y = np.floor(2.0 * X[:, 0]) + np.sign(X[:, 1]) + 0.05 * generator.normal(size=700)
+        model = SketchedKernelRidge(random_state=0).fit(X[:500], y[:500])
+        assert isinstance(model.kernel_, NeuralTangent)
+        assert "In this metric it is 0.0" in str(model.choice_)
+        smooth = SketchedKernelRidge(
+            Gaussian("auto"), metric="diagonal", scaling="scaled", random_state=0
+        ).fit(X[:500], y[:500])
+        assert isinstance(smooth.kernel_, Gaussian)  # one that was given stays
+        assert "In this metric" not in str(smooth.choice_)
+        errors = [1.0 - each.score(X[500:], y[500:]) for each in (model, smooth)]
+        assert errors[0] < 0.8 * errors[1]
 
     def test_takes_skewed_columns_by_rank(self) -> None:
         generator = np.random.default_rng(0)

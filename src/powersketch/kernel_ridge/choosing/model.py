@@ -165,6 +165,8 @@ def _with_metric(search: Search, best: Trial, wishes: Wishes, streams: RandomStr
     if search.chooses_gamma or best.columns is not start:
         best, pilot, further = search.at_larger_scale(best)
         reasons = (*reasons, *further)
+    best, further = search.in_metric(best, pilot)
+    reasons = (*reasons, *further)
     linear = 0.0 if isinstance(best.kernel, Linear) else best.linear
     return Model(
         best.columns,

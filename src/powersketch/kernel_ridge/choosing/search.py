@@ -71,7 +71,7 @@ class Search:
         self.pilot = Pilot.of(rows, fit_intercept=fit_intercept, streams=streams, threads=threads)
         self.streams, self.clip, self._rows = streams, clip, rows
         # A gamma that was given stays as it is, unless the metric changes what it means.
-        self.chooses_gamma = False
+        self.chooses_gamma = self.chooses_kernel = False
         self.trials: list[Trial] = []
         self._views: list[View] = []
 
@@ -139,6 +139,7 @@ class Search:
 
     def try_kernels(self) -> None:
         """Try other kernels on the columns that were best."""
+        self.chooses_kernel = True
         view = self._view_of(self.best())
         assert view.columns is not None
         biased = view
@@ -147,7 +148,7 @@ class Search:
             biased = self.pilot.view(view.columns.with_constant())
             self._views.append(biased)
         self._try(view, [Polynomial(degree, 1.0, 1.0) for degree in _DEGREES])
-        self._try(biased, [ArcCosine(1), *map(NeuralTangent, _DEPTHS)])
+        self._try(biased, _neural_kernels())
 
     def refine_gamma(self) -> None:
         """Try gammas between those of the grid, and beyond its ends."""
@@ -181,6 +182,25 @@ class Search:
         figures = ", ".join(f"{trial.error:.4f} with gamma {value:.3g}" for trial, value in pairs)
         text = f"With {rows.count} rows and {len(pilot.landmarks)} landmarks it is {figures}."
         return found, pilot, (text,)
+
+    def in_metric(self, best: Trial, pilot: Pilot) -> tuple[Trial, tuple[str, ...]]:
+        """Try kernels that are less smooth in the metric that was learned for a Gaussian one.
+
+        Gradients of a smooth kernel tell which directions matter; along these, relations may
+        well have bends and steps.
+        """
+        assert best.columns is not None
+        if not self.chooses_kernel or best.columns.metric is None or is_sparse(pilot.rows.X):
+            return best, ()
+        view = pilot.view(best.columns.with_constant())
+        others = pilot.trials(view, _neural_kernels(), best.linear)
+        figures = ", ".join(
+            f"{trial.error:.4f} with {_article(describe_kernel(trial.kernel))}"
+            for trial in (best, *others)
+        )
+        found = least_error(others)
+        better = found.error < (1.0 - _LEAST_GAIN) * best.error
+        return found if better else best, (f"In this metric it is {figures}.",)
 
     def linear_parts(self) -> list[Trial]:
         """Return the best kernel with the columns beside its features, with more and more weight.
@@ -254,6 +274,10 @@ class Search:
 def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
     """Return the kernel with another gamma."""
     return type(kernel)(**(kernel.get_params(deep=False) | {"gamma": float(gamma)}))
+
+
+def _neural_kernels() -> list[Kernel]:
+    return [ArcCosine(1), *map(NeuralTangent, _DEPTHS)]
 
 
 def _article(text: str) -> str:
