@@ -187,9 +187,10 @@ EXCERPTS = {
         },
     ),
     "large_features": Excerpt(
-        "Fashion-MNIST: many features of a sketch",
+        "Fashion-MNIST: as many features as fit",
         {
-            "features": "Fashion-MNIST, 60,000 rows, one alpha: features of a sketch",
+            "method": "Fashion-MNIST, 60,000 rows, one alpha",
+            "features": "features",
             "seconds": "s",
             "GB": "GB",
             "error": "error",
