@@ -186,6 +186,16 @@ EXCERPTS = {
             "path / one fit": "ratio",
         },
     ),
+    "frontier": Excerpt(
+        "Fashion-MNIST, 60000 rows: error against seconds and memory",
+        {
+            "method": "Fashion-MNIST, 60,000 rows, Gaussian kernel, one alpha, two cores",
+            "size": "features",
+            "seconds": "s",
+            "GB": "GB",
+            "error": "error",
+        },
+    ),
     "large_features": Excerpt(
         "Fashion-MNIST: as many features as fit",
         {
@@ -200,6 +210,16 @@ EXCERPTS = {
         "Exact kernel ridge regression on Fashion-MNIST, the matrix recomputed",
         {
             "steps": "60,000 Fashion-MNIST rows, 10 targets, alpha = 1e-6 n, exact kernel: steps",
+            "seconds": "s",
+            "GB": "GB",
+            "residual": "residual",
+            "error": "error",
+        },
+    ),
+    "exact_flights": Excerpt(
+        "Exact kernel ridge regression on flights, the matrix recomputed",
+        {
+            "steps": "100,000 flights × 130 columns, alpha = 1e-4 n, exact kernel: steps",
             "seconds": "s",
             "GB": "GB",
             "residual": "residual",

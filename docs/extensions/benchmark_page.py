@@ -70,6 +70,9 @@ class Chart:
 
 
 _FRONTIER = "error against seconds and memory"
+_SCORES = ("on rows they have not seen", "accuracy by table")
+_NOT_MODELS = ("data", "rows", "columns", "coverage", "calibration", "bars")
+_LEAST_ERROR = 1e-3  # smaller ones are drawn there
 _ERROR = "‖Z Zᵀ − K‖ / ‖K‖"
 _BY_DEGREE = (
     "Relative error on 400 digits by degree: the literal algorithm, norms preserved, default"
@@ -155,11 +158,44 @@ def _drawn_frontier(rows: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
+def _drawn_scores(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw a line for every data set with a dot for what each model leaves unexplained."""
+    models = [name for name in rows[0] if name not in _NOT_MODELS]
+    errors = [
+        {name: 1.0 - float(row[name]) for name in models if _is_number(row[name])} for row in rows
+    ]
+    order = sorted(
+        (number for number, each in enumerate(errors) if len(each) > 1),
+        key=lambda number: errors[number][models[0]],
+        reverse=True,
+    )
+    figure = Figure(figsize=(8.4, 1.6 + 0.22 * len(order)), layout="constrained")
+    axes = figure.subplots()
+    for name, marker in zip(models, "osD^vP", strict=False):
+        shown = [place for place, number in enumerate(order) if name in errors[number]]
+        values = [max(errors[order[place]][name], _LEAST_ERROR) for place in shown]
+        axes.plot(values, shown, marker, label=name, markersize=7 if name == models[0] else 5)
+    axes.set_yticks(range(len(order)), [rows[number]["data"] for number in order])
+    axes.set(xscale="log", xlabel="1 − score")
+    axes.grid(alpha=0.25)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=3)
+    return figure
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.replace(".", "").isdigit()
+
+
 def _figure(table: Mapping[str, Any], static: Path) -> str:
-    chart = _CHARTS.get(table["title"])
-    if chart is None and not table["title"].endswith(_FRONTIER):
+    chart, title = _CHARTS.get(table["title"]), table["title"]
+    if chart is not None:
+        draw: Callable[..., Figure] = chart.draw
+    elif title.endswith(_FRONTIER):
+        draw = _drawn_frontier
+    elif title.endswith(_SCORES):
+        draw = _drawn_scores
+    else:
         return ""
-    draw = _drawn_frontier if chart is None else chart.draw
     name = re.sub(r"\W+", "-", table["title"].lower()).strip("-")[:40]
     draw_both(static / "drawn" / name, partial(draw, table["rows"]))
     return (
