@@ -197,10 +197,9 @@ EXCERPTS = {
         },
     ),
     "large_features": Excerpt(
-        "Fashion-MNIST: as many features as fit",
+        "Fashion-MNIST: many features of a sketch",
         {
-            "method": "Fashion-MNIST, 60,000 rows, one alpha",
-            "features": "features",
+            "features": "Fashion-MNIST, 60,000 rows, one alpha: features of a sketch",
             "seconds": "s",
             "GB": "GB",
             "error": "error",
