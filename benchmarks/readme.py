@@ -16,11 +16,15 @@ _PLACE = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Some rows and columns of the table with this title, under headings of their own."""
+    """Some rows and columns of the table with this title, under headings of their own.
+
+    More `digits` than two are for figures of many rows, which differ less from run to run.
+    """
 
     title: str
     columns: Mapping[str, str]
     only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    digits: int = 2
 
 
 _MODELS = {
@@ -195,6 +199,7 @@ EXCERPTS = {
             "GB": "GB",
             "error": "error",
         },
+        digits=3,
     ),
     "large_features": Excerpt(
         "Fashion-MNIST: many features of a sketch",
@@ -287,7 +292,7 @@ def with_figures(text: str, results: Mapping[str, Any]) -> str:
 
 def markdown(excerpt: Excerpt, rows: Sequence[Mapping[str, Any]]) -> str:
     chosen = [
-        [formatted(row[column]) for column in excerpt.columns]
+        [formatted(row[column], excerpt.digits) for column in excerpt.columns]
         for row in rows
         if all(row[column] in allowed for column, allowed in excerpt.only.items())
     ]
@@ -295,10 +300,10 @@ def markdown(excerpt: Excerpt, rows: Sequence[Mapping[str, Any]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def formatted(value: Any) -> str:
+def formatted(value: Any, digits: int = 2) -> str:
     """Show two or three digits: the next ones differ from run to run."""
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}"
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{digits}g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
