@@ -86,7 +86,8 @@ class EigenPro:
         scaled = (1.0 - tail / values) / values / size
         directions = (vectors * scaled) @ vectors.T
         batch = int(min(1.0 / tail, 2048))
-        step = 2.0 / (1.0 + (batch - 1) * tail) * 0.9
+        # The largest step that keeps batches of so many rows stable is twice as long.
+        step = 1.0 / (1.0 + (batch - 1) * tail)
         self._mean = Y.mean(axis=0)
         targets = (Y - self._mean).astype(X.dtype)
         self._coef = np.zeros_like(targets)
@@ -94,9 +95,9 @@ class EigenPro:
             for rows in np.array_split(generator.permutation(count), count // batch):
                 K = gaussian_values(X[rows], X, self._gamma)
                 residual = K @ self._coef - targets[rows]
-                self._coef[rows] -= X.dtype.type(step / len(rows)) * residual
-                correction = directions @ (K[:, chosen].T @ residual) / size
-                self._coef[chosen] += (step / len(rows) * size * correction).astype(X.dtype) / size
+                self._coef[rows] -= X.dtype.type(step) * residual
+                correction = directions @ (K[:, chosen].T @ residual)
+                self._coef[chosen] += (step * correction).astype(X.dtype)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
