@@ -97,7 +97,7 @@ class TestChoice:
         y = np.floor(2.0 * X[:, 0]) + np.sign(X[:, 1]) + 0.05 * generator.normal(size=700)
         model = SketchedKernelRidge(random_state=0).fit(X[:500], y[:500])
         assert isinstance(model.kernel_, NeuralTangent)
-        assert "In this metric it is 0.0" in str(model.choice_)
+        assert "In this metric the leave-one-out error is 0.0" in str(model.choice_)
         smooth = SketchedKernelRidge(
             Gaussian("auto"), metric="diagonal", scaling="scaled", random_state=0
         ).fit(X[:500], y[:500])

@@ -200,7 +200,7 @@ class Search:
         )
         found = least_error(others)
         better = found.error < (1.0 - _LEAST_GAIN) * best.error
-        return found if better else best, (f"In this metric it is {figures}.",)
+        return found if better else best, (f"In this metric the leave-one-out error is {figures}.",)
 
     def linear_parts(self) -> list[Trial]:
         """Return the best kernel with the columns beside its features, with more and more weight.
