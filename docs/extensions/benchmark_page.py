@@ -160,7 +160,11 @@ def _drawn_frontier(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 def _drawn_scores(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw a line for every data set with a dot for what each model leaves unexplained."""
-    models = [name for name in rows[0] if name not in _NOT_MODELS]
+    models = [
+        name
+        for name in rows[0]
+        if name not in _NOT_MODELS and any(_is_number(row[name]) for row in rows)
+    ]
     errors = [
         {name: 1.0 - float(row[name]) for name in models if _is_number(row[name])} for row in rows
     ]
@@ -187,7 +191,8 @@ def _is_number(cell: Any) -> bool:
 
 
 def _figure(table: Mapping[str, Any], static: Path) -> str:
-    chart, title = _CHARTS.get(table["title"]), table["title"]
+    title = table["title"]
+    chart = _CHARTS.get(title)
     if chart is not None:
         draw: Callable[..., Figure] = chart.draw
     elif title.endswith(_FRONTIER):
@@ -196,11 +201,11 @@ def _figure(table: Mapping[str, Any], static: Path) -> str:
         draw = _drawn_scores
     else:
         return ""
-    name = re.sub(r"\W+", "-", table["title"].lower()).strip("-")[:40]
+    name = re.sub(r"\W+", "-", title.lower(), flags=re.ASCII)[:40].strip("-")
     draw_both(static / "drawn" / name, partial(draw, table["rows"]))
     return (
         "".join(
-            f"![{table['title']}](/_static/drawn/{name}-{theme}.svg){{.only-{theme}}}\n"
+            f"![{title}](/_static/drawn/{name}-{theme}.svg){{.only-{theme}}}\n"
             for theme in ("light", "dark")
         )
         + "\n"
