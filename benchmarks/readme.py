@@ -220,16 +220,6 @@ EXCERPTS = {
             "error": "error",
         },
     ),
-    "exact_flights": Excerpt(
-        "Exact kernel ridge regression on flights, the matrix recomputed",
-        {
-            "steps": "100,000 flights × 130 columns, alpha = 1e-4 n, exact kernel: steps",
-            "seconds": "s",
-            "GB": "GB",
-            "residual": "residual",
-            "error": "error",
-        },
-    ),
     "million": Excerpt(
         "A million rows by sums in float32",
         {

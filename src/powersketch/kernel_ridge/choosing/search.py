@@ -194,13 +194,10 @@ class Search:
             return best, ()
         view = pilot.view(best.columns.with_constant())
         others = pilot.trials(view, _neural_kernels(), best.linear)
-        figures = ", ".join(
-            f"{trial.error:.4f} with {_article(describe_kernel(trial.kernel))}"
-            for trial in (best, *others)
-        )
         found = least_error(others)
         better = found.error < (1.0 - _LEAST_GAIN) * best.error
-        return found if better else best, (f"In this metric the leave-one-out error is {figures}.",)
+        text = f"In this metric the leave-one-out error is {_errors((best, *others))}."
+        return found if better else best, (text,)
 
     def linear_parts(self) -> list[Trial]:
         """Return the best kernel with the columns beside its features, with more and more weight.
@@ -227,10 +224,7 @@ class Search:
         others = [t for t in self.trials if type(t.kernel) is not type(best.kernel)]
         kinds = {type(t.kernel) for t in others}
         by_kind = [least_error(t for t in others if type(t.kernel) is kind) for kind in kinds]
-        figures = ", ".join(
-            f"{trial.error:.4f} with {_article(describe_kernel(trial.kernel))}"
-            for trial in sorted(by_kind, key=lambda trial: trial.error)
-        )
+        figures = _errors(sorted(by_kind, key=lambda trial: trial.error))
         return (f"{tried}{f', {figures}' if figures else ''}.", *self._size_advice(best))
 
     def _size_advice(self, best: Trial) -> tuple[str, ...]:
@@ -278,6 +272,13 @@ def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
 
 def _neural_kernels() -> list[Kernel]:
     return [ArcCosine(1), *map(NeuralTangent, _DEPTHS)]
+
+
+def _errors(trials: Iterable[Trial]) -> str:
+    """Return the errors of trials and their kernels in words."""
+    return ", ".join(
+        f"{trial.error:.4f} with {_article(describe_kernel(trial.kernel))}" for trial in trials
+    )
 
 
 def _article(text: str) -> str:
