@@ -110,7 +110,7 @@ def _choice(place: Place, *, quick: bool) -> Row:
         "gram s": times["gram"],
         "predicted": seconds(problem.work_of_sums()),
         "cg s": times["cg"],
-        "predicted ": seconds(problem.work_of_iterations(stored=True)),
+        "predicted ": seconds(problem.work_of_iterations()),
         "auto": chosen,
         "ratio": ratio,
     }
@@ -123,7 +123,7 @@ def rates(*, quick: bool) -> Table:
     work, times = [], []
     for place in grid(quick=quick):
         problem = place.problem()
-        work += [problem.work_of_sums(), problem.work_of_iterations(stored=True)]
+        work += [problem.work_of_sums(), problem.work_of_iterations()]
         times += [measured(place)[solver] for solver in ("gram", "cg")]
     # Every prediction is a sum of work over rates; relative errors count.
     shares = np.array(

@@ -25,6 +25,16 @@ def waves(rows: int = 900) -> tuple[Any, Any]:
     return X, np.sin(2.0 * X[:, 0]) + X[:, 1]
 
 
+def repeated_waves() -> tuple[Any, Any]:
+    X, y = (np.repeat(part[:30], 30, axis=0) for part in waves())
+    return X, y
+
+
+def equal_landmarks() -> LeverageNystroem:
+    """Return landmarks of which most are equal, as there are 30 different rows."""
+    return LeverageNystroem(Gaussian(0.5), n_components=200, landmarks="uniform")
+
+
 class Twice(TransformerMixin, BaseEstimator):
     """Columns twice, times a factor, and a constant one: features that depend on each other."""
 
@@ -63,17 +73,24 @@ class TestPreconditioner:
         assert 1.0 - model.score(X, y) < 1.1 * (1.0 - sums.score(X, y)) + 1e-4
 
     def test_of_equal_landmarks(self) -> None:
+        """They say little of the rows, but rows of a sample do."""
+        X, y = repeated_waves()
+        model = ridge(features=equal_landmarks(), alpha=1e-30, solver="cg", random_state=0)
+        assert model.fit(X, y).solver_result_.converged
+        assert model.score(X, y) > 0.999
+
+    def test_of_equal_landmarks_alone(self, monkeypatch: Any) -> None:
         """They stagnate: what was reached is kept, and the warning names the alpha to exceed."""
-        X, y = (np.repeat(part[:30], 30, axis=0) for part in waves())
-        landmarks = LeverageNystroem(Gaussian(0.5), n_components=200, landmarks="uniform")
-        model = ridge(features=landmarks, alpha=1e-30, solver="cg", random_state=0)
+        monkeypatch.setattr(preconditioners, "MOST_FACTORED", 0)  # too many for a sample
+        X, y = repeated_waves()
+        model = ridge(features=equal_landmarks(), alpha=1e-30, solver="cg", random_state=0)
         with pytest.warns(ConvergenceWarning, match=r"stagnated .* a larger alpha than 1e-30"):
             model.fit(X, y)
         assert not model.solver_result_.converged
         assert "stagnated" in repr(model.solver_result_)
         assert model.score(X, y) > 0.9
-        better = ridge(features=landmarks, alpha=1e-3, solver="cg", tol=1e-4, random_state=0)
-        assert better.fit(X, y).solver_result_.converged
+        better = ridge(features=equal_landmarks(), alpha=1e-3, solver="cg", tol=1e-4)
+        assert better.set_params(random_state=0).fit(X, y).solver_result_.converged
 
 
 class TestSumsOutOfRange:
@@ -137,6 +154,21 @@ class TestInterrupt:
         assert "as it was before" in note
         assert "60 features of 900 rows by solver='cg', predicted to take" in note
         np.testing.assert_array_equal(model.predict(X), before)
+
+    def test_of_a_better_preconditioner(self, monkeypatch: Any) -> None:
+        """What the first one has reached is kept."""
+        monkeypatch.setattr(preconditioners, "_FEWEST_STEPS", 1)
+        monkeypatch.setattr(preconditioners, "_WORK_OF_READING", 1)
+        factor = interrupted_at(2, preconditioners.cholesky_in_place)
+        monkeypatch.setattr(preconditioners, "cholesky_in_place", factor)
+        X, y = waves()
+        model = ridge(features="landmarks", n_components=60, alpha=1e-3, random_state=0)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            model.set_params(solver="cg").fit(X, y)
+        assert "before a better preconditioner was made" in caught.value.__notes__[0]
+        assert model.solver_result_.interrupted
+        assert model.solver_result_.iterations > 0
+        assert model.score(X, y) > 0.0
 
     def test_of_a_later_factorisation(self, monkeypatch: Any) -> None:
         X, y = waves()

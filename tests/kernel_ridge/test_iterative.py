@@ -17,8 +17,10 @@ from powersketch.kernel_ridge import block_statistics
 from powersketch.kernel_ridge.choosing import budgets, maps
 from powersketch.kernel_ridge.choosing.solvers import Problem, planned
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving import preconditioners
 from powersketch.kernel_ridge.solving.features import Features
 from powersketch.kernel_ridge.solving.iterative import IterativeRidge, _Watch
+from powersketch.kernel_ridge.solving.preconditioners import steps_with_landmarks
 from powersketch.kernel_ridge.solving.row_products import BlockProducts, LandmarkValues
 from powersketch.kernels import Gaussian
 from powersketch.random_streams import RandomStreams
@@ -96,7 +98,7 @@ class TestLandmarks:
         ).fit(X)
         features = Features(landmarks, weight)
         rows = TrainingRows(X, targets, None)
-        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=True)
+        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=len(X))
         ridge = IterativeRidge(fit_intercept, 1e-6, seed=0)
         solution, _ = ridge.solve_given(values, 1.0)
         Z = features.transform(X)
@@ -117,7 +119,7 @@ class TestLandmarks:
             Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
         ).fit(X)
         rows, features = TrainingRows(X, targets, None), Features(landmarks)
-        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=True)
+        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=len(X))
         ridge = IterativeRidge(fit_intercept, 1e-6, seed=0)
         solution, left_out, _ = ridge.solve(values, 1.0, None, None)
         held = np.sort(RandomStreams(0, "kernel-ridge/held-out").sample("rows", 200, 20))
@@ -141,7 +143,7 @@ class TestLandmarks:
             Gaussian(0.5), n_components=60, landmarks="uniform", jitter=1e-5, random_state=0
         ).fit(X)
         rows = TrainingRows(X, targets, None)
-        values = LandmarkValues(Features(landmarks), rows, fit_intercept=True, stored=True)
+        values = LandmarkValues(Features(landmarks), rows, fit_intercept=True, stored=len(X))
         chosen, _, _ = IterativeRidge(True, 1e-6, seed=0).solve(values, "loo", None, 1e3)
         assert chosen.alpha < 100.0  # far below where the search began
         assert chosen.alphas is not None
@@ -174,6 +176,51 @@ class TestLandmarks:
         assert "statistics_" in vars(model)
         _, deviations = model.predict(X[:10], return_std=True)
         assert (deviations > 0.0).all()
+
+
+class TestPreconditioners:
+    """Landmarks are a poor sample of rows where alpha leaves nearly all of their dimensions."""
+
+    def rows(self) -> tuple[Any, Any]:
+        X = np.random.default_rng(0).uniform(-3.0, 3.0, size=(4000, 2))
+        return X, np.sin(5.0 * X[:, 0]) * np.cos(4.0 * X[:, 1])
+
+    def fitted(self, monkeypatch: Any, fewest: float, most: int = 8192) -> Any:
+        monkeypatch.setattr(preconditioners, "_WORK_OF_READING", 10)
+        monkeypatch.setattr(preconditioners, "_FEWEST_STEPS", fewest)
+        monkeypatch.setattr(preconditioners, "MOST_FACTORED", most)
+        X, y = self.rows()
+        landmarks = LeverageNystroem(
+            Gaussian(8.0), n_components=200, landmarks="uniform", jitter=1e-5, random_state=0
+        )
+        model = ridge(features=landmarks, alpha=1e-2, solver="cg", tol=1e-3, random_state=0)
+        return model.fit(X, y)
+
+    def test_a_sample_takes_fewer_steps_to_the_same_solution(self, monkeypatch: Any) -> None:
+        X, _ = self.rows()
+        landmarks = self.fitted(monkeypatch, 0, most=0)
+        at_once = self.fitted(monkeypatch, np.inf)
+        later = self.fitted(monkeypatch, 1)
+        results = [model.solver_result_ for model in (at_once, later, landmarks)]
+        steps = [result.iterations for result in results]
+        assert steps[0] < steps[1] < steps[2]
+        assert steps[2] > 3 * steps[0]
+        for model, result in zip((at_once, later, landmarks), results, strict=True):
+            assert result.converged
+            assert len(result.history) == result.iterations + 1
+            np.testing.assert_allclose(model.predict(X), at_once.predict(X), rtol=0, atol=5e-3)
+        made_of = [result.preconditioner for result in results]
+        assert made_of == ["a sample of 800 rows", "a sample of 800 rows", "landmarks"]
+        assert "iterations with landmarks went before" in results[1].message
+
+    def test_the_time_of_a_sample_says_when(self) -> None:
+        def steps(rows: int, features: int, patience: float = 1.0) -> float:
+            return steps_with_landmarks(rows, features, 1, patience)
+
+        assert steps(10**6, 4096) == 0.0  # a step takes as long
+        assert steps(50_000, 4096) > 20.0
+        assert steps(50_000, 4096, 2.0) == 2.0 * steps(50_000, 4096)
+        assert steps(50_000, 16_384) == np.inf  # it would take too much memory
 
 
 class _Steps:
@@ -303,8 +350,12 @@ class TestPlan:
         assert planned(self.problem(features=200), "auto", 1e11).solver == "gram"
 
     def test_what_does_not_fit_is_computed_again_or_refused(self) -> None:
-        assert planned(self.problem(features=8192), "cg", 2e10).stored
-        assert not planned(self.problem(features=8192), "cg", 2e9).stored
+        problem = self.problem(features=8192)
+        assert planned(problem, "cg", 2e10).stored == problem.rows
+        some = planned(problem, "cg", 3e9)
+        assert 0 < some.stored < problem.rows
+        assert some.bytes <= 3e9
+        assert planned(problem, "cg", 1.01 * problem.bytes_of_iterations()).stored < 1000
         with pytest.raises(InputError, match=r"memory_budget=1e\+09: use n_components=\d+00 or"):
             planned(self.problem(features=32_768), "cg", 1e9)
 

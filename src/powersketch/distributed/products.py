@@ -6,7 +6,7 @@ and are read again where not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from powersketch.kernel_ridge import (
     RowPreparation,
     SideMeans,
     TrainingRows,
+    Trial,
 )
 from powersketch.routines import normal_product
 
@@ -76,9 +77,9 @@ class DaskProducts:
         rows, intercept = replace(self.rows, weights=weights), self._fit_intercept
         few: DenseFeatures | LandmarkValues
         if features.landmarks is not None:
-            few = LandmarkValues(features, rows, fit_intercept=intercept, stored=False)
+            few = LandmarkValues(features, rows, fit_intercept=intercept, seed=seed)
         else:
-            few = DenseFeatures(features, rows, fit_intercept=intercept, stored=False, seed=seed)
+            few = DenseFeatures(features, rows, fit_intercept=intercept, seed=seed)
         few.leave_out(np.empty(0, np.intp))
         return few
 
@@ -111,9 +112,12 @@ class DaskProducts:
         """Return the features of some rows of the sample times coefficients."""
         return self._few.product(V, rows)
 
-    def inverse(self, alpha: float) -> Any:
-        """Return an approximate inverse of ΦᵀWΦ + alpha I, from the sample."""
-        return self._few.inverse(alpha)
+    def inverses(self, alpha: float, patience: float) -> Iterator[Trial]:
+        """Return an approximate inverse of ΦᵀWΦ + alpha I, from the sample, at once.
+
+        Any step, a pass over all blocks, takes longer than that.
+        """
+        return self._few.inverses(alpha, patience=0.0)
 
     def trace(self) -> float:
         """Return about the trace of ΦᵀWΦ, from the sample."""

@@ -16,6 +16,7 @@ from powersketch.kernel_ridge.settings import NEED_ALL_ROWS
 from powersketch.kernel_ridge.solving.features import Features, FeatureSums
 from powersketch.kernel_ridge.solving.many_rows import FarRows, FeatureFit, ManyRows, RowPreparation
 from powersketch.kernel_ridge.solving.path import RegularisationWarning
+from powersketch.kernel_ridge.solving.preconditioners import Trial
 from powersketch.kernel_ridge.solving.row_products import DenseFeatures, LandmarkValues, SideMeans
 from powersketch.kernel_ridge.solving.row_sketch import CoarseSketchWarning, RowSketchReport
 from powersketch.kernel_ridge.solving.statistics import (
@@ -48,6 +49,7 @@ __all__ = [
     "SketchedKernelRidgeClassifier",
     "StraightLineWarning",
     "TrainingRows",
+    "Trial",
     "block_statistics",
     "checked_weights",
     "warn_of_outlying_targets",

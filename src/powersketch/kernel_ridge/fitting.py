@@ -42,9 +42,9 @@ from powersketch.kernel_ridge.solving.row_products import (
     BlockProducts,
     DenseFeatures,
     LandmarkValues,
-    SparseColumns,
 )
 from powersketch.kernel_ridge.solving.row_sketch import row_sketch_solution
+from powersketch.kernel_ridge.solving.sparse_columns import SparseColumns
 from powersketch.kernel_ridge.solving.statistics import RidgeSolution, RidgeStatistics
 from powersketch.kernels import EntryMoments
 from powersketch.random_streams import RandomStreams
@@ -216,14 +216,12 @@ class RidgeFits(RidgeSettings):
         features, intercept = fitted["_features"], self.fit_intercept
         if features.weight and _is_wide(rows):
             return SparseColumns(features, rows, fit_intercept=intercept)
-        stored = fitted["_plan"].stored
+        options = {"stored": fitted["_plan"].stored, "seed": fitted["seed_"]}
         if features.landmarks is not None:
             return LandmarkValues(
-                features, rows, fit_intercept=intercept, stored=stored, verbose=self.verbose
+                features, rows, fit_intercept=intercept, verbose=self.verbose, **options
             )
-        return DenseFeatures(
-            features, rows, fit_intercept=intercept, stored=stored, seed=fitted["seed_"]
-        )
+        return DenseFeatures(features, rows, fit_intercept=intercept, **options)
 
     @staticmethod
     def _reservoir(seed: int) -> Reservoir:

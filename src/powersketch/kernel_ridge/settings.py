@@ -171,7 +171,7 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
         columns = int(rows.X.shape[1])  # which may be features beside those of the map
         if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES + columns:
             # Features that were chosen are as many as sums and the budget take.
-            return Plan("gram", stored=False)
+            return Plan("gram")
         if self.alpha == "gcv":
             solver = "gram"
         return planned(self._problem(rows, size, landmarks), solver, self.memory_budget)

@@ -15,7 +15,15 @@ import numpy as np
 from powersketch.exceptions import InputError
 from powersketch.execution import available_memory
 from powersketch.kernel_ridge.choosing.budgets import bytes_of_fit
-from powersketch.kernel_ridge.solving.preconditioners import MOST_FACTORED, SampleInverses
+from powersketch.kernel_ridge.solving.iterative import (
+    PATIENCE_TO_PLATEAU,
+    PATIENCE_TO_TOLERANCE,
+)
+from powersketch.kernel_ridge.solving.preconditioners import (
+    MOST_FACTORED,
+    SampleInverses,
+    steps_with_landmarks,
+)
 
 SOLVERS = ("auto", "gram", "cg")
 
@@ -37,7 +45,7 @@ RATES = {
 # Alphas that sums try where alpha is searched, each with a factorisation of a third of m³.
 _TRIES_OF_SEARCH = 5
 # Steps to the tolerance; and until errors of rows held out level off, for a few alphas at a time.
-_STEPS_OF_LANDMARKS, _STEPS_OF_SKETCHES, _STEPS_TO_PLATEAU = 22, 9, 7
+_STEPS_OF_LANDMARKS, _STEPS_OF_SAMPLES, _STEPS_TO_PLATEAU = 22, 9, 7
 _PASSES_FOR_MEANS = 2
 _ROUNDS_OF_SEARCH, _TOGETHER = 2, 3
 _LEFT_OUT_ROWS = 2048
@@ -46,7 +54,9 @@ _WORTH_IT = 0.95
 _FEWEST_FEATURES = 1024
 _BLOCKS = 384 << 20
 # Of what is available: the rest is for rows, for what others do, and for what was not predicted.
-_SHARE_OF_AVAILABLE, _SHARE_TO_STORE = 0.9, 0.6
+_SHARE_OF_AVAILABLE, _SHARE_TO_STORE = 0.9, 0.75
+# What an ordinary machine has available, by which solvers are compared on every machine.
+_USUAL_MEMORY = 16e9
 
 
 Work: TypeAlias = dict[str, float]
@@ -95,8 +105,8 @@ class Problem:
             {"leaving out": left_out},
         )
 
-    def work_of_iterations(self, *, stored: bool) -> Work:
-        """Return the work of conjugate gradients."""
+    def work_of_iterations(self, *, stored: float = 1.0) -> Work:
+        """Return the work of conjugate gradients, with features stored of a share of the rows."""
         n, m = float(self.rows), float(self.features)
         searched = self.alphas != 1
         rounds = -(-self.alphas // _TOGETHER) if self.alphas else _ROUNDS_OF_SEARCH
@@ -106,12 +116,13 @@ class Problem:
             # Beside the system without some rows, that of all.
             last, columns = _STEPS_TO_PLATEAU, columns + 2.0 * _STEPS_TO_PLATEAU
         else:
-            last = _STEPS_OF_LANDMARKS if self.landmarks else _STEPS_OF_SKETCHES
+            last = _STEPS_OF_LANDMARKS if self._tries_landmarks else _STEPS_OF_SAMPLES
             columns += last
         passes = float(of_search + last + _PASSES_FOR_MEANS)
         thin = 4.0 * n * m * self.targets * (columns + _PASSES_FOR_MEANS)
-        again = {"bytes read": passes * 4.0 * n * m} if stored else {}
-        features = self._work_of_features(1.0 if stored else passes, in_float32=True)
+        again = {"bytes read": passes * 4.0 * n * m * stored}
+        times = stored + (1.0 - stored) * passes
+        features = self._work_of_features(times, in_float32=True)
         return _sum({"thin products": thin}, again, features, self._work_of_inverses(rounds))
 
     def _work_of_features(self, passes: float, *, in_float32: bool) -> Work:
@@ -126,42 +137,65 @@ class Problem:
         }
 
     def _work_of_inverses(self, rounds: int) -> Work:
-        m = float(self.features)
-        if self.landmarks:
-            return {"factorisations": (1.0 + 1.0 * rounds) * m**3 / 3.0}
-        sample = float(min(SampleInverses.rows_for(self.features), self.rows))
+        m, sample = float(self.features), self._rows_of_sample
+        if self._tries_landmarks:
+            return {"factorisations": (1.0 + rounds) * m**3 / 3.0}
         if m <= MOST_FACTORED:
-            return {"sums in float32": sample * m**2, "factorisations": rounds * m**3 / 6.0}
+            # Features of a row at landmarks take as many products as their part of the sums.
+            products = (2.0 if self.landmarks else 1.0) * sample * m**2
+            return {"sums in float32": products, "factorisations": rounds * m**3 / 6.0}
         return {"sums in float32": sample**2 * m, "factorisations": sample**3 / 3.0}
+
+    @property
+    def _rows_of_sample(self) -> float:
+        return float(min(SampleInverses.rows_for(self.features), self.rows))
+
+    @property
+    def _tries_landmarks(self) -> bool:
+        """Whether iterations begin with landmarks as a sample, which then is likely to do."""
+        sides, patience = 1, PATIENCE_TO_TOLERANCE
+        if self.holds_out:
+            sides, patience = 2, PATIENCE_TO_PLATEAU
+        columns = sides * self.targets
+        return self.landmarks and bool(
+            steps_with_landmarks(self.rows, self.features, columns, patience)
+        )
 
     def bytes_of_sums(self) -> float:
         """Return the most that sums hold at a time beside the rows."""
         return bytes_of_fit(self.rows, self.features, self.columns)
 
-    def bytes_of_iterations(self, *, stored: bool) -> float:
-        """Return the most that iterations hold at a time beside the rows."""
+    def bytes_of_iterations(self) -> float:
+        """Return the most that iterations hold at a time beside the rows, with nothing stored."""
         n, m = float(self.rows), float(self.features)
         total = min(_BLOCKS, 32.0 * n * m) + 64.0 * m * self.targets + self.kept_bytes
-        if stored:
-            # Values at landmarks of float64 rows need all their digits.
-            total += (8.0 if self.landmarks and self.dtype == np.float64 else 4.0) * n * m
-        if self.landmarks:
-            return total + 12.0 * m**2
-        sample = min(SampleInverses.rows_for(self.features), self.rows)
         if m <= MOST_FACTORED:
-            return total + 16.0 * m**2
+            # Beside the sample's Gram matrix, two factors, and of landmarks that of their kernel.
+            return total + (32.0 if self.landmarks else 16.0) * m**2
+        if self.landmarks:
+            return total + (16.0 if self._is_double else 12.0) * m**2
+        sample = self._rows_of_sample
         return total + 4.0 * sample * m + 24.0 * sample**2
+
+    def bytes_of_row(self) -> float:
+        """Return what iterations store of a row."""
+        return (8.0 if self._is_double else 4.0) * self.features
+
+    @property
+    def _is_double(self) -> bool:
+        """Whether iterations compute in float64: values at landmarks of float64 rows need it."""
+        return self.landmarks and self.dtype == np.float64
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The solver of a fit, whether iterations store features, and what it is predicted to take.
+    """The solver of a fit, of how many rows iterations store features, and what it will take.
 
     `reason` says why this solver was taken, where there was a choice.
     """
 
     solver: str
-    stored: bool
+    stored: int = 0
     seconds: float = 0.0
     bytes: float = 0.0
     reason: str = ""
@@ -194,17 +228,21 @@ def _plans(problem: Problem, solver: str, memory_budget: float | None) -> list[P
     plans = []
     if solver != "cg" and problem.bytes_of_sums() <= limit:
         predicted = seconds(problem.work_of_sums())
-        plans.append(Plan("gram", False, predicted, problem.bytes_of_sums()))
-    if solver == "gram":
-        return plans
-    for stored, most in ((True, to_store), (False, limit)):
-        if problem.bytes_of_iterations(stored=stored) <= most:
-            # What this machine happens to have free must not decide on the solver.
-            work = problem.work_of_iterations(stored=stored or memory_budget is None)
-            bytes = problem.bytes_of_iterations(stored=stored)
-            plans.append(Plan("cg", stored, seconds(work), bytes))
-            break
+        plans.append(Plan("gram", 0, predicted, problem.bytes_of_sums()))
+    if solver != "gram" and problem.bytes_of_iterations() <= limit:
+        stored = _rows_to_store(problem, to_store)
+        # What this machine happens to have free must not decide on the solver.
+        usual = _SHARE_TO_STORE * _USUAL_MEMORY if memory_budget is None else to_store
+        work = problem.work_of_iterations(stored=_rows_to_store(problem, usual) / problem.rows)
+        bytes = problem.bytes_of_iterations() + stored * problem.bytes_of_row()
+        plans.append(Plan("cg", stored, seconds(work), bytes))
     return plans
+
+
+def _rows_to_store(problem: Problem, bytes: float) -> int:
+    """Return of how many rows iterations can store features in so many bytes."""
+    left = max(bytes - problem.bytes_of_iterations(), 0.0)
+    return min(int(left / problem.bytes_of_row()), problem.rows)
 
 
 def _limits(memory_budget: float | None) -> tuple[float, float]:
@@ -220,7 +258,7 @@ def _refusal(problem: Problem, solver: str, memory_budget: float | None) -> str:
     limit, _ = _limits(memory_budget)
     least = problem.bytes_of_sums()
     if solver != "gram":
-        least = min(least, problem.bytes_of_iterations(stored=False))
+        least = min(least, problem.bytes_of_iterations())
     low, high = 0, problem.features
     while high - low > 1:
         middle = (low + high) // 2

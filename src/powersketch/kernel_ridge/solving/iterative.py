@@ -5,14 +5,16 @@ A Gram matrix of m features costs n m² operations, a step of the iteration 4 n 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from powersketch.arrays import Float64, Vector
 from powersketch.kernel_ridge.solving.left_out import LeftOut
+from powersketch.kernel_ridge.solving.preconditioners import Trial, side_by_side, stacked
 from powersketch.kernel_ridge.solving.row_products import BlockProducts, RowProducts
 from powersketch.kernel_ridge.solving.statistics import RidgeSolution
 from powersketch.linalg import (
@@ -42,6 +44,10 @@ _GOOD_RESIDUAL = 1e-2
 _NO_RESIDUAL = 0.3
 _LEAST_OF_FLOAT32 = 1e-4
 _MOST_STEPS = 2000
+PATIENCE_TO_TOLERANCE, PATIENCE_TO_PLATEAU = 0.5, 2.0
+"""Steps with a preconditioner take this many times as long as a better one: until errors level off,
+there are fewer steps that it could save."""
+
 _NONE = np.empty(0, np.intp)
 _LEAST_WEIGHT = 1e-300
 # Alphas whose iterations share all products and one preconditioner, by this ratio.
@@ -66,16 +72,6 @@ class _StackedSystem(SymmetricOperator):
         beside = side_by_side(V, len(self._alphas) * self._products.sides)
         penalties = np.repeat(self._alphas, beside.shape[1] // len(self._alphas))
         return stacked(self._products.normal_product(beside) + beside * penalties, V.shape[1])
-
-
-def side_by_side(V: Float64, count: int) -> Float64:
-    """Return `count` blocks of rows that lie one below the other side by side."""
-    return np.hstack(np.split(V, count)) if count > 1 else V
-
-
-def stacked(V: Float64, columns: int) -> Float64:
-    """Return blocks of so many columns one below the other."""
-    return np.vstack(np.split(V, V.shape[1] // columns, axis=1)) if V.shape[1] > columns else V
 
 
 @dataclass
@@ -175,20 +171,57 @@ class IterativeRidge:
     ) -> tuple[RidgeSolution, SolverResult]:
         """Return the solution for one alpha to the tolerance, with no row held out."""
         products.leave_out(_NONE)
-        result = conjugate_gradients(
-            _StackedSystem(products, [alpha]),
-            products.right_side(),
-            preconditioner=products.inverse(alpha),
-            tol=max(self.tol, products.least_residual),
-            max_iterations=_MOST_STEPS,
-            keep_interrupted=True,
-            verbose=self.verbose,
-        )
+        trials = products.inverses(alpha, PATIENCE_TO_TOLERANCE)
+        result = self.iterated(products, [alpha], trials)
         good = 0.0 if products.least_residual < _LEAST_OF_FLOAT32 else _GOOD_RESIDUAL
         if not result.interrupted and result.residual > good:
             warn_if_not_converged(result)
         intercept = products.intercept(result.x)
         return self._solution(products, result.x, intercept, alpha), result
+
+    def iterated(
+        self,
+        products: RowProducts,
+        alphas: Sequence[float],
+        trials: Iterable[Trial],
+        *,
+        x0: Float64 | None = None,
+        until: Callable[[Float64], bool] | None = None,
+    ) -> SolverResult:
+        """Return solutions for all alphas and sides, one below the other, by trial after trial."""
+        right = products.right_side()
+        count, columns = len(alphas) * products.sides, right.shape[1] // products.sides
+        right = np.tile(stacked(right, columns), (len(alphas), 1))
+        results: list[SolverResult] = []
+        ended = False
+
+        def seen(solutions: Float64) -> bool:
+            nonlocal ended
+            ended = until is not None and until(solutions)
+            return ended
+
+        try:
+            for trial in trials:
+                result = conjugate_gradients(
+                    _StackedSystem(products, alphas),
+                    right,
+                    preconditioner=trial.of_each(count),
+                    tol=max(self.tol, products.least_residual),
+                    max_iterations=int(min(trial.steps, _MOST_STEPS)),
+                    x0=results[-1].x if results else x0,
+                    until=seen,
+                    keep_interrupted=True,
+                    verbose=self.verbose,
+                )
+                results.append(result)
+                if result.converged or result.interrupted or ended:
+                    break
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            message = "interrupted before a better preconditioner was made; the solution was kept."
+            results[-1] = replace(results[-1], interrupted=True, message=message)
+        return reduce(_continued, results)
 
     def _solution(
         self,
@@ -303,27 +336,28 @@ class _Search:
         products, count = self._products, len(alphas) * self._products.sides
         watch = _Watch(products, self._held, alphas, classifies=self._ridge.classifies)
         middle = float(np.exp(np.mean(np.log(np.maximum(alphas, _LEAST_WEIGHT)))))
-        invert = products.inverse(middle)
-
-        def inverse(V: Float64) -> Float64:
-            return stacked(invert(side_by_side(V, count)), V.shape[1])
-
-        right = stacked(products.right_side(), products.targets.shape[1])
-        self.last = conjugate_gradients(
-            _StackedSystem(products, alphas),
-            np.tile(right, (len(alphas), 1)),
-            preconditioner=inverse,
-            tol=max(self._ridge.tol, products.least_residual),
-            max_iterations=_MOST_STEPS,
+        self.last = self._ridge.iterated(
+            products,
+            alphas,
+            products.inverses(middle, PATIENCE_TO_PLATEAU),
             x0=None if first is None else np.tile(first, (count, 1)),
             until=watch,
-            keep_interrupted=True,
-            verbose=self._ridge.verbose,
         )
         if not watch.errors:
             watch(self.last.x.reshape(len(self.last.x), -1))
         self.errors += watch.errors
         return watch.found
+
+
+def _continued(earlier: SolverResult, later: SolverResult) -> SolverResult:
+    """Return the result of a solver that went on from an earlier one."""
+    steps = f"{earlier.iterations} iterations with {earlier.preconditioner} went before"
+    return replace(
+        later,
+        iterations=earlier.iterations + later.iterations,
+        history=np.concatenate((earlier.history[:-1], later.history)),
+        message=f"{later.message} {steps}.",
+    )
 
 
 def _wrong_share(predictions: Float64, targets: Float64) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import linalg
@@ -17,7 +18,8 @@ from powersketch.linalg import LowRankInverse, cholesky_in_place
 Inverse: TypeAlias = Callable[[Float64], Float64]
 """From (m, t) vectors to (m, t) vectors."""
 
-# Of the trace: with a smaller alpha, a factor in float32 might be indefinite.
+# Of the trace: with a smaller alpha, a factor in float32 might be indefinite, and would make much
+# of the rounding errors of products.
 _SHARE_FOR_FLOAT32 = 3e-7
 # A factor for an alpha serves others that are at most this many times larger or smaller.
 _SERVES = 4.0
@@ -29,6 +31,62 @@ MOST_FACTORED = 8192
 # To factor with ten times as much on the diagonal.
 _MOST_TRIES = 9
 _TILE = 1024
+# What a step takes for every number of the features, beside a product with a row of a sample: to
+# read it, and to multiply it by a column.
+_WORK_OF_READING, _WORK_OF_COLUMN = 100, 5
+_FEWEST_STEPS = 8
+
+
+def steps_with_landmarks(rows: int, features: int, columns: int, patience: float) -> float:
+    """Return how many steps to take with landmarks as the sample, before a larger one is made.
+
+    They take as long as that, times the patience: landmarks may do, or take ten times as many
+    steps, which is not known before. It is 0 where the sample takes next to no time.
+    """
+    if features > MOST_FACTORED:
+        return math.inf
+    sample = min(SampleInverses.rows_for(features), rows)
+    # Features of a row at landmarks take as many products as their part of the Gram matrix.
+    work, of_step = 2.0 * sample * features, rows * (_WORK_OF_READING + _WORK_OF_COLUMN * columns)
+    steps = math.ceil(patience * work / of_step)
+    return steps if steps >= _FEWEST_STEPS else 0
+
+
+class Trial(NamedTuple):
+    """An approximate inverse, and after how many steps a better one is worth its time."""
+
+    inverse: Inverse
+    made_of: str
+    steps: float = math.inf
+
+    def of_each(self, blocks: int) -> RepeatedInverse:
+        """Return the inverse for vectors of so many blocks that lie one below the other."""
+        return RepeatedInverse(self, blocks)
+
+
+class RepeatedInverse(NamedTuple):
+    """An approximate inverse for vectors of several blocks."""
+
+    trial: Trial
+    blocks: int
+
+    def __call__(self, V: Float64) -> Float64:
+        """Return the inverse times every block."""
+        return stacked(self.trial.inverse(side_by_side(V, self.blocks)), V.shape[1])
+
+    def describe(self) -> str:
+        """Return in a few words what the inverse is made of."""
+        return self.trial.made_of
+
+
+def side_by_side(V: Float64, count: int) -> Float64:
+    """Return `count` blocks of rows that lie one below the other side by side."""
+    return np.hstack(np.split(V, count)) if count > 1 else V
+
+
+def stacked(V: Float64, columns: int) -> Float64:
+    """Return blocks of so many columns one below the other."""
+    return np.vstack(np.split(V, V.shape[1] // columns, axis=1)) if V.shape[1] > columns else V
 
 
 class _Factors:
@@ -50,11 +108,13 @@ class _Factors:
 class LandmarkInverses:
     """Inverses of n / m LᵀL + alpha I for the factor L of landmarks [RCR17].
 
-    Landmarks are a sample of the rows, and their features are the rows of L.
+    Landmarks are a sample of the rows, and their features are the rows of L. That is enough where
+    alpha leaves far fewer dimensions than there are landmarks; else a larger sample is better.
     """
 
-    def __init__(self, factor: Real, verbose: int = 0) -> None:
-        self._factor, self._factors, self._verbose = factor, _Factors(), verbose
+    def __init__(self, factor: Real, dtype: Any, verbose: int = 0) -> None:
+        self._factor, self._dtype, self._verbose = factor, dtype, verbose
+        self._factors = _Factors()
         self.mean_square = float(np.einsum("ij,ij->", factor, factor)) / len(factor)
 
     def inverse(self, alpha: float, weight: float) -> Inverse:
@@ -63,20 +123,25 @@ class LandmarkInverses:
 
         def make() -> Inverse:
             return _factored(
-                lambda shift, dtype: self._shifted(shift, scale, dtype),
+                lambda shift: self._shifted(shift, scale),
                 alpha,
                 weight * self.mean_square,
+                self._dtype,
                 self._progress,
             )
 
         return self._factors.kept(alpha, make)
 
+    def forget(self) -> None:
+        """Free the memory of the last inverse."""
+        self._factors = _Factors()
+
     def _progress(self) -> Progress:
         return Progress("preconditioner", len(self._factor), self._verbose)
 
-    def _shifted(self, alpha: float, scale: float, dtype: Any) -> Real:
+    def _shifted(self, alpha: float, scale: float) -> Real:
         """Return scale · LᵀL + alpha I, on and below the diagonal, tile by tile."""
-        factor, size = self._factor, len(self._factor)
+        factor, size, dtype = self._factor, len(self._factor), self._dtype
         matrix = np.empty((size, size), dtype)
         parts = list(slices(size, _TILE))
 
@@ -100,8 +165,9 @@ class SampleInverses:
     Of not too many features the Gram matrix is factored; of more, that of the rows.
     """
 
-    def __init__(self, blocks: Iterator[Real], rows: int, size: int) -> None:
-        self._factors, self._size = _Factors(), size
+    def __init__(self, blocks: Iterator[Real], rows: int, size: int, dtype: Any) -> None:
+        self._factors = _Factors()
+        self._dtype, self.rows = dtype, rows
         self._gram: Float64 | None = None
         if size <= MOST_FACTORED:
             with GramSum(size) as sums:
@@ -133,19 +199,20 @@ class SampleInverses:
             nugget = max(alpha, _SHARE_FOR_FLOAT32 * (self.trace or 1.0))
             inverse = LowRankInverse(self._transposed, nugget, dtype=np.float32)
             return lambda V: np.asarray(inverse.matmat(V))
-        return _factored(self._shifted, alpha, self.trace)
+        return _factored(self._shifted, alpha, self.trace, self._dtype)
 
-    def _shifted(self, alpha: float, dtype: Any) -> Real:
+    def _shifted(self, alpha: float) -> Real:
         assert self._gram is not None
-        matrix: Real = self._gram.astype(dtype)
-        matrix[np.diag_indices_from(matrix)] += dtype(alpha)
+        matrix: Real = self._gram.astype(self._dtype)
+        matrix[np.diag_indices_from(matrix)] += self._dtype(alpha)
         return matrix
 
 
 def _factored(
-    shifted: Callable[[float, Any], Real],
+    shifted: Callable[[float], Real],
     alpha: float,
     trace: float,
+    dtype: Any,
     progress: Callable[[], Progress | None] = lambda: None,
 ) -> Inverse:
     """Return an inverse of a matrix of this trace plus alpha, or plus more where that is too small.
@@ -153,25 +220,21 @@ def _factored(
     Rounding errors may have made the matrix indefinite. What is added beyond alpha costs iterations
     some steps, and their solution is that for alpha all the same.
     """
-    if alpha > _SHARE_FOR_FLOAT32 * trace:
-        matrix = shifted(alpha, np.float32)
-        if cholesky_in_place(matrix, progress()):
-            return solver(matrix)
     least, rounding = _SHARE_FOR_FLOAT32 * (trace or 1.0), trace * float(np.finfo(np.float64).eps)
-    for power in range(_MOST_TRIES):
-        matrix = shifted(alpha, np.float64)
+    shift = alpha if dtype == np.float64 else max(alpha, least)
+    for _ in range(_MOST_TRIES):
+        matrix = shifted(shift)
         # Smaller pivots are what rounding errors have left of zero.
         if cholesky_in_place(matrix, progress()) and matrix.diagonal().min() ** 2 > rounding:
-            return solver(matrix)
-        # With less, it would make much of the rounding errors of products in float32.
-        alpha = max(alpha, least * 10.0**power)
+            return _solver(matrix)
+        shift = least if shift < least else 10.0 * shift
     raise InputError(
-        f"the Gram matrix of {len(matrix)} features has no Cholesky factor even with {alpha:.3g} "
+        f"the Gram matrix of {len(matrix)} features has no Cholesky factor even with {shift:.3g} "
         "added to its diagonal: use solver='gram', or scale the columns of X."
     )
 
 
-def solver(factor: Real) -> Inverse:
+def _solver(factor: Real) -> Inverse:
     """Return what solves with the lower triangular factor L of a matrix L Lᵀ."""
 
     def solve(V: Float64) -> Float64:

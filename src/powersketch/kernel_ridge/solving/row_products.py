@@ -1,22 +1,24 @@
 """Products with the features of all rows, block by block: all that iterations need to know of rows.
 
-Features are stored in float32 where they fit, and computed anew for every product where not: both
-give the same bits.
+Features of as many rows as fit the memory are stored in float32, and those of the others computed
+anew for every product: both give the same bits.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
 
-from powersketch.arrays import Float64, Real, Rows, Vector, slices
+from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import blas_thread_count, ordered_map
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
@@ -25,13 +27,18 @@ from powersketch.kernel_ridge.solving.preconditioners import (
     Inverse,
     LandmarkInverses,
     SampleInverses,
+    Trial,
     beside_diagonal,
+    steps_with_landmarks,
 )
+from powersketch.linalg import TriangularRows
 from powersketch.random_streams import RandomStreams
 from powersketch.routines import normal_product
 
-# Rows of a block: enough for their sums to take no time worth saving.
-_BLOCK_ROWS, _BLOCK_BYTES = 2048, 32 << 20
+BLOCK_ROWS = 2048
+"""Rows of a block: enough for their sums to take no time worth saving."""
+
+_BLOCK_BYTES = 32 << 20
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
 _JITTER_FOR_FLOAT32 = 1e-7
@@ -53,8 +60,11 @@ class RowProducts(Protocol):
     def right_side(self) -> Float64:
         """Return ΦᵀW times the targets about their means, of shape (m, t) for every side."""
 
-    def inverse(self, alpha: float) -> Inverse:
-        """Return an approximate inverse of ΦᵀWΦ + alpha I."""
+    def inverses(self, alpha: float, patience: float) -> Iterator[Trial]:
+        """Return approximate inverses of ΦᵀWΦ + alpha I, each better than the one before.
+
+        Before the next, steps are taken for as long as that takes to make, times the patience.
+        """
 
     def trace(self) -> float:
         """Return about the trace of ΦᵀWΦ."""
@@ -93,32 +103,52 @@ class BlockProducts(ABC):
     """Features Z of rows on this machine, with weights W, as iterations want them.
 
     A block of rows has values B, of which its features are B times a matrix that is the same for
-    all rows: `to_values` multiplies by it, `to_features` by its transpose.
+    all rows: `to_values` multiplies by it, `to_features` by its transpose. The values of the first
+    `stored` rows, in whole blocks, are computed once for all.
     """
 
     # The least relative residual that the precision of products allows, and that precision.
     least_residual: float = 1e-4
     dtype: Any = np.float32
 
-    def __init__(self, rows: TrainingRows, size: int, *, fit_intercept: bool) -> None:
+    def __init__(
+        self, rows: TrainingRows, size: int, *, fit_intercept: bool, stored: int = 0, seed: int = 0
+    ) -> None:
         self.rows, self.size, self._fit_intercept = rows, size, fit_intercept
         self.targets = rows.targets.reshape(rows.count, -1)
         self.all_weights = np.ones(rows.count) if rows.weights is None else rows.weights
         self._threads = blas_thread_count()
-        height = min(_BLOCK_ROWS, _BLOCK_BYTES // (4 * size))
+        height = min(BLOCK_ROWS, _BLOCK_BYTES // (4 * size))
         self._parts = list(slices(rows.count, max(height, _SMALLEST_BLOCK)))
+        self._seed = seed
+        self._stored: Real = np.empty((0, size), self.dtype)
+        self._stored = self._computed_once([part for part in self._parts if part.stop <= stored])
 
     @abstractmethod
-    def block(self, rows: Any) -> Any:
-        """Return the values of some rows."""
+    def _computed(self, rows: Any) -> Any:
+        """Compute the values of some rows."""
 
     @abstractmethod
-    def inverse(self, alpha: float) -> Inverse:
-        """Return an approximate inverse of ΦᵀWΦ + alpha I."""
+    def inverses(self, alpha: float, patience: float) -> Iterator[Trial]:
+        """Return approximate inverses of ΦᵀWΦ + alpha I, each better than the one before.
+
+        Before the next, steps are taken for as long as that takes to make, times the patience.
+        """
 
     @abstractmethod
     def trace(self) -> float:
         """Return about the trace of ΦᵀWΦ."""
+
+    def block(self, rows: Any) -> Any:
+        """Return the values of some rows: a block of them, or their numbers in ascending order."""
+        known = len(self._stored)
+        if isinstance(rows, slice):
+            return self._stored[rows] if rows.stop <= known else self._computed(rows)
+        stored, others = np.split(rows, [np.searchsorted(rows, known)])
+        if not len(stored):
+            return self._computed(rows)
+        values = self._stored[stored]
+        return np.concatenate((values, self._computed(others))) if len(others) else values
 
     def to_values(self, V: Float64) -> Float64:
         """Return coefficients of values from those of features."""
@@ -160,7 +190,7 @@ class BlockProducts(ABC):
     def product(self, V: Float64, rows: Any) -> Float64:
         """Return the features of some rows times coefficients."""
         values = self.to_values(V).astype(self.dtype)
-        parts = [self.block(rows[part]) @ values for part in slices(len(rows), _BLOCK_ROWS)]
+        parts = [self.block(rows[part]) @ values for part in slices(len(rows), BLOCK_ROWS)]
         return np.concatenate(parts).astype(np.float64)
 
     def normal_product(self, V: Float64) -> Float64:
@@ -203,6 +233,41 @@ class BlockProducts(ABC):
                 total = total + summand.astype(np.float64)
         return np.asarray(total)
 
+    def _computed_once(self, parts: Sequence[slice]) -> Real:
+        """Return the values of the rows from the first on."""
+        values = np.empty((parts[-1].stop if parts else 0, self.size), self.dtype)
+
+        def write(task: Callable[[], tuple[slice, Any]]) -> None:
+            part, block = task()
+            values[part] = block
+
+        with closing(ordered_map(write, map(self._task, parts), self._threads)) as written:
+            deque(written, maxlen=0)
+        return values
+
+    def _features(self, rows: Any) -> Real:
+        """Return the features of some rows, by their numbers in ascending order."""
+        return np.asarray(self.block(rows))
+
+    def _trial_of_sample(self, alpha: float) -> Trial:
+        return Trial(self._sampled.inverse(alpha), f"a sample of {self._sampled.rows} rows")
+
+    @cached_property
+    def _sampled(self) -> SampleInverses:
+        """Inverses for some rows that stand for all, whichever are held out."""
+        count = min(SampleInverses.rows_for(self.size), self.rows.count)
+        streams = RandomStreams(self._seed, "kernel-ridge/preconditioner")
+        chosen = np.sort(streams.sample("rows", self.rows.count, count))
+        weights = self.all_weights[chosen]
+        weights = weights * (float(self.all_weights.sum()) / float(weights.sum()))
+        roots = np.sqrt(weights[:, np.newaxis]).astype(self.dtype)
+        mean = self._means.of_features[:, 0].astype(self.dtype)
+        parts = slices(count, BLOCK_ROWS)
+        blocks = ((self._features(chosen[part]) - mean) * roots[part] for part in parts)
+        inverses = SampleInverses(blocks, count, self.size, self.dtype)
+        self._check_range(inverses.trace)
+        return inverses
+
     def _tasks(self) -> Iterator[Callable[[], tuple[slice, Any]]]:
         return (self._task(part) for part in self._parts)
 
@@ -220,57 +285,28 @@ class DenseFeatures(BlockProducts):
         rows: TrainingRows,
         *,
         fit_intercept: bool,
-        stored: bool,
-        seed: int,
+        stored: int = 0,
+        seed: int = 0,
     ) -> None:
-        self._features, self._seed = features, seed
-        self._stored: Real | None = None
+        self._transform = features.transform
         size = features.size(rows.X)
-        if stored:
-            self._stored = np.empty((rows.count, size), np.float32)
-            for part in slices(rows.count, max(_BLOCK_BYTES // size, _BLOCK_ROWS)):
-                self._stored[part] = _in_float32(features.transform(rows.X[part]))
-        super().__init__(rows, size, fit_intercept=fit_intercept)
-        self._inverses: SampleInverses | None = None
+        super().__init__(rows, size, fit_intercept=fit_intercept, stored=stored, seed=seed)
 
-    def block(self, rows: Any) -> Real:
-        """Return the features of some rows."""
-        if self._stored is not None:
-            stored: Real = self._stored[rows]
-            return stored
-        return _in_float32(self._features.transform(self.rows.X[rows]))
+    def _computed(self, rows: Any) -> Real:
+        return _in_float32(self._transform(self.rows.X[rows]))
 
     def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
         # Maps of users, and warnings, belong to the thread that called.
         block = self.block(part)
         return lambda: (part, block)
 
-    def inverse(self, alpha: float) -> Inverse:
+    def inverses(self, alpha: float, patience: float) -> Iterator[Trial]:
         """Return the inverse for some rows that stand for all."""
-        return self._sampled().inverse(alpha)
+        yield self._trial_of_sample(alpha)
 
     def trace(self) -> float:
         """Return about the trace of the Gram matrix, from some rows."""
-        return self._sampled().trace
-
-    def _sampled(self) -> SampleInverses:
-        if self._inverses is None:
-            count = min(SampleInverses.rows_for(self.size), self.rows.count)
-            streams = RandomStreams(self._seed, "kernel-ridge/preconditioner")
-            chosen = np.sort(streams.sample("rows", self.rows.count, count))
-            # They stand for all rows, whichever are held out.
-            weights = self.all_weights[chosen]
-            weights = weights * (float(self.all_weights.sum()) / float(weights.sum()))
-            mean = self._means.of_features[:, 0].astype(np.float32)
-            blocks = (
-                (self.block(chosen[part]) - mean)
-                * np.sqrt(weights[part, np.newaxis]).astype(np.float32)
-                for part in slices(count, _BLOCK_ROWS)
-            )
-            inverses = SampleInverses(blocks, count, self.size)
-            self._check_range(inverses.trace)
-            self._inverses = inverses
-        return self._inverses
+        return self._sampled.trace
 
 
 def _in_float32(features: Real) -> Real:
@@ -288,7 +324,8 @@ class LandmarkValues(BlockProducts):
         rows: TrainingRows,
         *,
         fit_intercept: bool,
-        stored: bool,
+        stored: int = 0,
+        seed: int = 0,
         verbose: int = 0,
     ) -> None:
         assert features.landmarks is not None
@@ -297,29 +334,22 @@ class LandmarkValues(BlockProducts):
             # Of nearly dependent landmarks, rounding errors of values would be seen in features.
             self.dtype, self.least_residual = np.float64, 1e-12
         self._values = features.values_in(self.dtype)
-        self._stored: Real | None = None
+        self._inverses = LandmarkInverses(self.factor, self.dtype, verbose)
         size = features.size(rows.X)
-        if stored:
-            self._stored = self._computed(rows.X, size)
-        self._inverses = LandmarkInverses(self.factor, verbose)
-        super().__init__(rows, size, fit_intercept=fit_intercept)
+        super().__init__(rows, size, fit_intercept=fit_intercept, stored=stored, seed=seed)
 
-    def _computed(self, X: Rows, size: int) -> Real:
-        """Return the values of all rows, computed by several threads."""
-        stored = np.empty((X.shape[0], size), self.dtype)
+    def _computed(self, rows: Any) -> Real:
+        return self._values(self.rows.X[rows])
 
-        def write(part: slice) -> None:
-            stored[part] = self._values(X[part])
+    def _features(self, rows: Any) -> Real:
+        Z = np.array(self.block(rows), self.dtype, order="C")
+        self._triangular.solve(Z[:, : len(self.factor)])
+        return Z
 
-        parts = slices(X.shape[0], _BLOCK_ROWS)
-        with closing(ordered_map(write, parts, blas_thread_count())) as written:
-            for _ in written:
-                pass
-        return stored
-
-    def block(self, rows: Any) -> Real:
-        """Return the kernel values of some rows."""
-        return self._values(self.rows.X[rows]) if self._stored is None else self._stored[rows]
+    @cached_property
+    def _triangular(self) -> TriangularRows:
+        solver = TriangularRows.of(self.factor)
+        return solver.in_float32 if self.dtype == np.float32 else solver
 
     def to_values(self, V: Float64) -> Float64:
         """Return L⁻ᵀ V; columns are their own features."""
@@ -333,9 +363,20 @@ class LandmarkValues(BlockProducts):
         """Return about the trace of the Gram matrix: that of all rows like the landmarks."""
         return float(self.all_weights.sum()) * self._inverses.mean_square
 
-    def inverse(self, alpha: float) -> Inverse:
-        """Return the inverse with landmarks as a sample of the rows, and the columns' diagonal."""
-        of_map = self._inverses.inverse(alpha, float(self.all_weights.sum()))
+    def inverses(self, alpha: float, patience: float) -> Iterator[Trial]:
+        """Return the inverse with landmarks as a sample of the rows, then that of a larger one."""
+        columns = self.sides * self.targets.shape[1]
+        steps = steps_with_landmarks(self.rows.count, self.size, columns, patience)
+        if steps and "_sampled" not in vars(self):
+            of_map = self._inverses.inverse(alpha, float(self.all_weights.sum()))
+            yield Trial(self._beside_columns(of_map, alpha), "landmarks", steps)
+            if steps == math.inf:
+                return
+            self._inverses.forget()
+        yield self._trial_of_sample(alpha)
+
+    def _beside_columns(self, of_map: Inverse, alpha: float) -> Inverse:
+        """Return an inverse for features of the map, and the diagonal's for the columns."""
         beside = self.size - len(self.factor)
         if not beside:
             return of_map
@@ -351,75 +392,3 @@ class LandmarkValues(BlockProducts):
             self.factor, V[:size], lower=True, trans=trans, check_finite=False
         )
         return np.concatenate((solved, V[size:])) if len(V) > size else np.asarray(solved)
-
-
-class SparseColumns(BlockProducts):
-    """Features of a map, if there is one, and sparse columns side by side."""
-
-    def __init__(self, features: Features, rows: TrainingRows, *, fit_intercept: bool) -> None:
-        plain = Features(features.feature_map)
-        self._plain = plain if features.feature_map is not None else None
-        self._of_map = 0 if self._plain is None else plain.size(rows.X)
-        if self._plain is None:
-            self.dtype, self.least_residual = np.float64, 1e-12
-        self._Z = np.empty((rows.count, self._of_map), np.float32)
-        if self._plain is not None:
-            for part in slices(rows.count, _BLOCK_ROWS):
-                self._Z[part] = plain.transform(rows.X[part])
-        self._factor = math.sqrt(features.weight)
-        super().__init__(rows, self._of_map + rows.X.shape[1], fit_intercept=fit_intercept)
-        # Slicing sparse rows takes longer than a product with them.
-        self._parts = [slice(0, rows.count)]
-
-    def block(self, rows: Any) -> Any:
-        """Return features and columns side by side."""
-        return _SideBySide(self._Z[rows], self.rows.X[rows], self._factor)
-
-    def _block_product(self, block: Any, V: Real, offsets: Vector, weights: Float64) -> Float64:
-        spread = np.repeat(weights, V.shape[1] // self.sides, axis=1)
-        weighted = spread * ((block @ V).astype(np.float64) - offsets)
-        return np.vstack((block.T @ weighted.astype(self.dtype), weighted.sum(axis=0)))
-
-    def _gram_of_map(self) -> Float64:
-        weighted = self._Z * self.all_weights.astype(np.float32)[:, np.newaxis]
-        return np.asarray(self._Z.T @ weighted, dtype=np.float64)
-
-    def _squares(self) -> Vector:
-        X = self.rows.X
-        return np.asarray(self._factor**2 * (X.multiply(X).T @ self.all_weights))
-
-    def trace(self) -> float:
-        """Return the trace of the Gram matrix."""
-        return float(self._squares().sum() + np.trace(self._gram_of_map()))
-
-    def inverse(self, alpha: float) -> Inverse:
-        """Return the inverse of the features' Gram matrix, and of the diagonal of the columns'."""
-        factor = linalg.cho_factor(self._gram_of_map() + alpha * np.eye(self._of_map))
-        solve: Inverse = lambda V: np.asarray(linalg.cho_solve(factor, V))  # noqa: E731
-        of_map = solve if self._of_map else np.copy
-        return beside_diagonal(of_map, self._of_map, self._squares() + alpha)
-
-
-class _SideBySide(NamedTuple):
-    """A dense and a scaled sparse matrix as one."""
-
-    Z: Real
-    X: Rows
-    factor: float
-
-    def __matmul__(self, V: Real) -> Real:
-        size = self.Z.shape[1]
-        return np.asarray(self.Z @ V[:size] + self.X @ (self.factor * V[size:]))
-
-    @property
-    def T(self) -> _Transposed:  # noqa: N802
-        """The transpose."""
-        return _Transposed(self)
-
-
-class _Transposed(NamedTuple):
-    matrix: _SideBySide
-
-    def __matmul__(self, values: Real) -> Real:
-        Z, X, factor = self.matrix
-        return np.concatenate((Z.T @ values, factor * (X.T @ values)))
