@@ -6,6 +6,7 @@ and are read again where not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -122,6 +123,12 @@ class DaskProducts:
     def trace(self) -> float:
         """Return about the trace of ΦᵀWΦ, from the sample."""
         return self._few.trace()
+
+    def likely_alpha(self) -> float:
+        """Return an alpha that is best for a few rows of the sample, in proportion to all."""
+        # The sample's weights are those of as many equal rows, which would know more of their mean.
+        share = float(self.all_weights.sum() / self._few.all_weights.sum())
+        return self._few.likely_alpha() * math.sqrt(share)
 
     def intercept(self, coef: Float64) -> Vector:
         """Return the constant term of every target, side by side."""

@@ -125,6 +125,17 @@ def exact_path(
     return solution, best.left_out
 
 
+def alpha_for_few(matrix: Float64, rows: TrainingRows, *, fit_intercept: bool) -> float:
+    """Return the alpha of the least leave-one-out error for the kernel matrix of a few rows."""
+    decomposed, every = Decomposed.of(matrix, rows), np.arange(rows.count)
+    values = default_alphas(float(decomposed.spectrum.values.sum()))
+    tried = [
+        _tried(alpha, decomposed.with_alpha(alpha), rows, every, fit_intercept=fit_intercept)
+        for alpha in values.tolist()
+    ]
+    return _best(tried, None).alpha
+
+
 def _best(tried: list[_Tried], costs: Callable[[LeftOut], Vector] | None) -> _Tried:
     """Return the largest alpha whose costs are within chance of the least.
 

@@ -34,7 +34,9 @@ JITTER_OF_STORED = 1e-5
 # One row in ten is held out where alpha is chosen: rows cannot be left out one at a time.
 _HELD_OUT = 10
 _MOST_HELD_OUT = 4096
-_SMALLEST_SHARE, _USUAL_SHARE = 1e-10, 1e-6  # of the trace, for the least alpha and the first
+# Of the trace, for the least alpha; and for the first: errors of much smaller ones may be alike,
+# those of the precision.
+_SMALLEST_SHARE, _LEAST_FIRST_SHARE = 1e-10, 1e-6
 # Errors have levelled off if so many steps have not lowered them by this share.
 _PATIENCE, _LEAST_GAIN = 5, 5e-4
 _SLACK = 1e-2
@@ -258,7 +260,8 @@ class _Search:
         else:
             trace = self._products.trace() or 1.0
             least = _SMALLEST_SHARE * trace
-            self.descend(max(start or _USUAL_SHARE * trace, least), least)
+            start = start or max(self._products.likely_alpha(), _LEAST_FIRST_SHARE * trace)
+            self.descend(max(start, least), least)
         return self.best()[0]
 
     def path(self) -> dict[str, Any]:

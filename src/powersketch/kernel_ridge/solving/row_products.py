@@ -22,6 +22,7 @@ from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError
 from powersketch.execution import blas_thread_count, ordered_map
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.exact import alpha_for_few
 from powersketch.kernel_ridge.solving.features import Features
 from powersketch.kernel_ridge.solving.preconditioners import (
     Inverse,
@@ -42,6 +43,7 @@ _BLOCK_BYTES = 32 << 20
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
 _JITTER_FOR_FLOAT32 = 1e-7
+_ROWS_FOR_ALPHA, _NUMBERS_FOR_ALPHA = 512, 1 << 25
 
 
 class RowProducts(Protocol):
@@ -68,6 +70,9 @@ class RowProducts(Protocol):
 
     def trace(self) -> float:
         """Return about the trace of ΦᵀWΦ."""
+
+    def likely_alpha(self) -> float:
+        """Return an alpha that is best for a few rows, in proportion to all."""
 
     def intercept(self, coef: Float64) -> Vector:
         """Return the constant term of every target, side by side."""
@@ -138,6 +143,21 @@ class BlockProducts(ABC):
     @abstractmethod
     def trace(self) -> float:
         """Return about the trace of ΦᵀWΦ."""
+
+    def likely_alpha(self) -> float:
+        """Return an alpha that is best for a few rows, in proportion to all."""
+        count = min(max(_NUMBERS_FOR_ALPHA // self.size, 2), _ROWS_FOR_ALPHA, self.rows.count)
+        streams = RandomStreams(self._seed, "kernel-ridge/likely-alpha")
+        chosen = np.sort(streams.sample("rows", self.rows.count, count))
+        few = TrainingRows(self.rows.X[chosen], self.targets[chosen], self.all_weights[chosen])
+        alpha = alpha_for_few(self._kernel(chosen), few, fit_intercept=self._fit_intercept)
+        # The best alpha grows with more rows, but more slowly than their number.
+        return alpha * math.sqrt(self.rows.count / count)
+
+    def _kernel(self, rows: Any) -> Float64:
+        """Return the inner products of the features of some rows, given in ascending order."""
+        Z = self._features(rows).astype(np.float64)
+        return Z @ Z.T
 
     def block(self, rows: Any) -> Any:
         """Return the values of some rows: a block of them, or their numbers in ascending order."""

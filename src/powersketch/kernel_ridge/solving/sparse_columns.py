@@ -42,6 +42,10 @@ class SparseColumns(BlockProducts):
         weighted = spread * ((block @ V).astype(np.float64) - offsets)
         return np.vstack((block.T @ weighted.astype(self.dtype), weighted.sum(axis=0)))
 
+    def _kernel(self, rows: Any) -> Float64:
+        Z, X = self._Z[rows].astype(np.float64), self.rows.X[rows]
+        return np.asarray(Z @ Z.T + self._factor**2 * (X @ X.T).toarray())
+
     def _gram_of_map(self) -> Float64:
         weighted = self._Z * self.all_weights.astype(np.float32)[:, np.newaxis]
         return np.asarray(self._Z.T @ weighted, dtype=np.float64)
