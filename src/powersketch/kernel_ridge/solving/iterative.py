@@ -52,6 +52,7 @@ there are fewer steps that it could save."""
 
 _NONE = np.empty(0, np.intp)
 _LEAST_WEIGHT = 1e-300
+_LEAST_GAIN_OF_ALPHA = 1e-3  # to go on in a direction
 # Alphas whose iterations share all products and one preconditioner, by this ratio.
 _TOGETHER, _RATIO = 3, 10.0**0.5
 _MOST_ROUNDS = 8
@@ -312,14 +313,18 @@ class _Search:
                 return
             self._try(new)
             best = self.best()[0]
-            if self.last.interrupted:
+            if self.last.interrupted or not self._gains(best):
                 return
-            if best == min(self.tried):
-                centre = best / _RATIO**2
-            elif best == max(self.tried):
-                centre = best * _RATIO**2
-            else:
-                return
+            centre = best / _RATIO**2 if best == min(self.tried) else best * _RATIO**2
+
+    def _gains(self, best: float) -> bool:
+        """Tell whether the best alpha is an end, and clearly better than the one beside it."""
+        alphas = sorted(self.tried)
+        if best not in (alphas[0], alphas[-1]):
+            return False
+        end = self.tried[best]
+        beside = self.tried[alphas[1 if best == alphas[0] else -2]]
+        return end.wrong < beside.wrong or end.error < (1.0 - _LEAST_GAIN_OF_ALPHA) * beside.error
 
     def _keep(self, interrupt: KeyboardInterrupt, before: str) -> None:
         """Let an interrupt outside of iterations end the search, if something was found."""

@@ -40,6 +40,8 @@ BLOCK_ROWS = 2048
 """Rows of a block: enough for their sums to take no time worth saving."""
 
 _BLOCK_BYTES = 32 << 20
+# Else the last block keeps one thread busy while the others wait.
+_FEWEST_BLOCKS = 8
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
 _JITTER_FOR_FLOAT32 = 1e-7
@@ -123,7 +125,7 @@ class BlockProducts(ABC):
         self.targets = rows.targets.reshape(rows.count, -1)
         self.all_weights = np.ones(rows.count) if rows.weights is None else rows.weights
         self._threads = blas_thread_count()
-        height = min(BLOCK_ROWS, _BLOCK_BYTES // (4 * size))
+        height = min(BLOCK_ROWS, _BLOCK_BYTES // (4 * size), rows.count // _FEWEST_BLOCKS)
         self._parts = list(slices(rows.count, max(height, _SMALLEST_BLOCK)))
         self._seed = seed
         self._stored: Real = np.empty((0, size), self.dtype)
