@@ -133,8 +133,9 @@ def keep(module: str, tables: list[Table], *, alone: bool) -> None:
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     earlier = [] if alone else results.get(module, {"tables": []})["tables"]
     by_title = {table["title"]: table for table in earlier}
-    by_title |= {table.title: table.as_json() for table in tables}
-    results[module] = {"machine": machine(), "tables": list(by_title.values())}
+    here = {"machine": machine()}
+    by_title |= {table.title: table.as_json() | here for table in tables}
+    results[module] = {"tables": list(by_title.values())}
     text = json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False)
     write_atomically(RESULTS, text + "\n")
 

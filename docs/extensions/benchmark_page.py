@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +116,14 @@ def text(static: Path) -> str:
 
 
 def _part(part: str, measured: Mapping[str, Any], static: Path) -> str:
-    machine = "; ".join(f"{name} {value}" for name, value in measured["machine"].items())
-    closing = f"```console\n$ make bench PART={part}\n```\n\n*Machine: {machine}.*\n"
-    return "\n".join([*(_table(table, static) for table in measured["tables"]), closing])
+    lines: list[str] = []
+    for table, following in pairwise([*measured["tables"], {"machine": None}]):
+        lines.append(_table(table, static))
+        # Tables of a part may be of different machines, if they were measured one by one.
+        if table["machine"] != following["machine"]:
+            machine = "; ".join(f"{name} {value}" for name, value in table["machine"].items())
+            lines.append(f"*Machine: {machine}.*\n")
+    return "\n".join([*lines, f"```console\n$ make bench PART={part}\n```\n"])
 
 
 def _table(table: Mapping[str, Any], static: Path) -> str:

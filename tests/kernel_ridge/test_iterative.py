@@ -10,7 +10,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from powersketch import LeverageNystroem, SketchedKernelRidge, SketchedKernelRidgeClassifier
+from powersketch import (
+    GaussianSketch,
+    LeverageNystroem,
+    SketchedKernelRidge,
+    SketchedKernelRidgeClassifier,
+)
 from powersketch.comparison.measure import peak_bytes
 from powersketch.exceptions import InputError
 from powersketch.kernel_ridge import block_statistics
@@ -21,7 +26,11 @@ from powersketch.kernel_ridge.solving import preconditioners
 from powersketch.kernel_ridge.solving.features import Features
 from powersketch.kernel_ridge.solving.iterative import IterativeRidge, _Watch
 from powersketch.kernel_ridge.solving.preconditioners import steps_with_landmarks
-from powersketch.kernel_ridge.solving.row_products import BlockProducts, LandmarkValues
+from powersketch.kernel_ridge.solving.row_products import (
+    BlockProducts,
+    DenseFeatures,
+    LandmarkValues,
+)
 from powersketch.kernels import Gaussian
 from powersketch.random_streams import RandomStreams
 from tests.kernel_ridge.ridge_data import classifier, ridge, weights
@@ -300,6 +309,29 @@ class TestSolver:
         monkeypatch.setattr("powersketch.kernel_ridge.choosing.solvers._SHARE_TO_STORE", 0.0)
         again = classifier(random_state=0, **options).fit(X, labels)
         np.testing.assert_array_equal(stored.coef_, again.coef_)
+
+    @pytest.mark.parametrize("stored", [0, 700, 1499])
+    @pytest.mark.parametrize("kind", ["sketch", "landmarks"])
+    def test_some_rows_stored_give_the_same_bits(self, kind: str, stored: int) -> None:
+        X, labels = rings(1500)
+        y, V = labels.astype(np.float64), np.random.default_rng(0).normal(size=(60, 3))
+        if kind == "sketch":
+            sketch = GaussianSketch(0.5, n_components=60, random_state=0).fit(X)
+            products, features = DenseFeatures, Features(sketch)
+        else:
+            landmarks = LeverageNystroem(Gaussian(0.5), n_components=60, random_state=0).fit(X)
+            products, features = LandmarkValues, Features(landmarks)
+        whole, part = (
+            products(features, TrainingRows(X, y, None), fit_intercept=True, stored=count)
+            for count in (1500, stored)
+        )
+        some = np.array([0, 3, 650, 699, 700, 1400, 1499])
+        for each in (whole, part):
+            each.leave_out(np.arange(10))
+        np.testing.assert_array_equal(whole.normal_product(V), part.normal_product(V))
+        np.testing.assert_array_equal(whole.right_side(), part.right_side())
+        # BLAS may add the products of other numbers of rows in another order.
+        np.testing.assert_allclose(whole.block(some), part.block(some), rtol=1e-5, atol=1e-6)
 
     @pytest.mark.parametrize("kind", ["sketch", "landmarks"])
     def test_alpha_is_chosen_at_rows_held_out(self, kind: str) -> None:
