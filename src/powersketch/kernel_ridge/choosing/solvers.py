@@ -21,7 +21,7 @@ from powersketch.kernel_ridge.solving.iterative import (
 )
 from powersketch.kernel_ridge.solving.preconditioners import (
     MOST_FACTORED,
-    SampleInverses,
+    rows_of_sample,
     steps_with_landmarks,
 )
 
@@ -51,7 +51,7 @@ _ROUNDS_OF_SEARCH, _TOGETHER = 2, 3
 _LEFT_OUT_ROWS = 2048
 # Sums are preferred where iterations gain little, as more follows from sums.
 _WORTH_IT = 0.95
-_FEWEST_FEATURES = 1024
+_FEWEST_FEATURES = 512
 _BLOCKS = 384 << 20
 # Of what is available: the rest is for rows, for what others do, and for what was not predicted.
 _SHARE_OF_AVAILABLE, _SHARE_TO_STORE = 0.9, 0.75
@@ -148,18 +148,19 @@ class Problem:
 
     @property
     def _rows_of_sample(self) -> float:
-        return float(min(SampleInverses.rows_for(self.features), self.rows))
+        return float(rows_of_sample(self.rows, self.features, self._columns_of_step))
 
     @property
     def _tries_landmarks(self) -> bool:
         """Whether iterations begin with landmarks as a sample, which then is likely to do."""
-        sides, patience = 1, PATIENCE_TO_TOLERANCE
-        if self.holds_out:
-            sides, patience = 2, PATIENCE_TO_PLATEAU
-        columns = sides * self.targets
-        return self.landmarks and bool(
-            steps_with_landmarks(self.rows, self.features, columns, patience)
-        )
+        patience = PATIENCE_TO_PLATEAU if self.holds_out else PATIENCE_TO_TOLERANCE
+        given = self.rows, self.features, self._columns_of_step
+        return self.landmarks and bool(steps_with_landmarks(*given, patience))
+
+    @property
+    def _columns_of_step(self) -> int:
+        """Columns of a product for one alpha: those without the rows held out, and of all."""
+        return (2 if self.holds_out else 1) * self.targets
 
     def bytes_of_sums(self) -> float:
         """Return the most that sums hold at a time beside the rows."""

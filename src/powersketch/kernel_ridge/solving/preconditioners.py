@@ -23,8 +23,9 @@ Inverse: TypeAlias = Callable[[Float64], Float64]
 _SHARE_FOR_FLOAT32 = 3e-7
 # A factor for an alpha serves others that are at most this many times larger or smaller.
 _SERVES = 4.0
-# With this many rows for each feature, the spectrum of rows is near that of all.
-_ROWS_PER_FEATURE = 4
+# With this many rows for each feature, the spectrum of rows is near that of all; more of them are
+# taken as long as that takes no longer than a few steps.
+_ROWS_PER_FEATURE, _MOST_PER_FEATURE, _STEPS_FOR_MORE = 4, 16, 2
 MOST_FACTORED = 8192
 """More features are inverted by Woodbury's identity, with that many rows."""
 
@@ -37,6 +38,15 @@ _WORK_OF_READING, _WORK_OF_COLUMN = 100, 5
 _FEWEST_STEPS = 8
 
 
+def rows_of_sample(rows: int, features: int, columns: int) -> int:
+    """Return how many rows are a good sample, for steps with so many columns."""
+    if features > MOST_FACTORED:
+        return min(MOST_FACTORED, rows)
+    cheap = int(_STEPS_FOR_MORE / _steps_per_row(rows, features, columns))
+    least, most = (share * features for share in (_ROWS_PER_FEATURE, _MOST_PER_FEATURE))
+    return min(max(least, min(cheap, most)), rows)
+
+
 def steps_with_landmarks(rows: int, features: int, columns: int, patience: float) -> float:
     """Return how many steps to take with landmarks as the sample, before a larger one is made.
 
@@ -45,11 +55,17 @@ def steps_with_landmarks(rows: int, features: int, columns: int, patience: float
     """
     if features > MOST_FACTORED:
         return math.inf
-    sample = min(SampleInverses.rows_for(features), rows)
-    # Features of a row at landmarks take as many products as their part of the Gram matrix.
-    work, of_step = 2.0 * sample * features, rows * (_WORK_OF_READING + _WORK_OF_COLUMN * columns)
-    steps = math.ceil(patience * work / of_step)
+    sample = rows_of_sample(rows, features, columns)
+    steps = math.ceil(patience * sample * _steps_per_row(rows, features, columns))
     return steps if steps >= _FEWEST_STEPS else 0
+
+
+def _steps_per_row(rows: int, features: int, columns: int) -> float:
+    """Return how many steps take as long as a row of a sample.
+
+    Features of a row at landmarks take as many products as their part of the Gram matrix.
+    """
+    return 2.0 * features / (rows * (_WORK_OF_READING + _WORK_OF_COLUMN * columns))
 
 
 class Trial(NamedTuple):
@@ -183,11 +199,6 @@ class SampleInverses:
             self._transposed[:, start : start + len(block)] = block.T
             start += len(block)
         self.trace = float(np.einsum("ij,ij->", self._transposed, self._transposed))
-
-    @staticmethod
-    def rows_for(size: int) -> int:
-        """Return how many rows are a good sample for so many features."""
-        return _ROWS_PER_FEATURE * size if size <= MOST_FACTORED else MOST_FACTORED
 
     def inverse(self, alpha: float) -> Inverse:
         """Return the inverse for an alpha."""

@@ -30,6 +30,7 @@ from powersketch.kernel_ridge.solving.preconditioners import (
     SampleInverses,
     Trial,
     beside_diagonal,
+    rows_of_sample,
     steps_with_landmarks,
 )
 from powersketch.linalg import TriangularRows
@@ -145,6 +146,11 @@ class BlockProducts(ABC):
     @abstractmethod
     def trace(self) -> float:
         """Return about the trace of ΦᵀWΦ."""
+
+    @property
+    def _columns(self) -> int:
+        """Columns of a product for one alpha."""
+        return int(self.sides * self.targets.shape[1])
 
     def likely_alpha(self) -> float:
         """Return an alpha that is best for a few rows, in proportion to all."""
@@ -277,7 +283,7 @@ class BlockProducts(ABC):
     @cached_property
     def _sampled(self) -> SampleInverses:
         """Inverses for some rows that stand for all, whichever are held out."""
-        count = min(SampleInverses.rows_for(self.size), self.rows.count)
+        count = rows_of_sample(self.rows.count, self.size, self._columns)
         streams = RandomStreams(self._seed, "kernel-ridge/preconditioner")
         chosen = np.sort(streams.sample("rows", self.rows.count, count))
         weights = self.all_weights[chosen]
@@ -387,8 +393,7 @@ class LandmarkValues(BlockProducts):
 
     def inverses(self, alpha: float, patience: float) -> Iterator[Trial]:
         """Return the inverse with landmarks as a sample of the rows, then that of a larger one."""
-        columns = self.sides * self.targets.shape[1]
-        steps = steps_with_landmarks(self.rows.count, self.size, columns, patience)
+        steps = steps_with_landmarks(self.rows.count, self.size, self._columns, patience)
         if steps and "_sampled" not in vars(self):
             of_map = self._inverses.inverse(alpha, float(self.all_weights.sum()))
             yield Trial(self._beside_columns(of_map, alpha), "landmarks", steps)
