@@ -20,10 +20,10 @@ from docs.extensions.pictures import draw_both
 _OPENING = """\
 # All measurements
 
-Every table of `benchmarks/results.json`, written when this site was built. Each part was measured
-in one run, beside what it is compared to, on the machine named below it; the command repeats it on
-yours. Errors are ‖Z Zᵀ − K‖ / ‖K‖ (Frobenius): an error of 1 is that of features that are all zero.
-A *bar* is what a figure is held to; where it does not hold, the table says so.
+Every table of `benchmarks/results.json`, written when this site was built. Each table was measured
+in one run, beside what it is compared to, on the machine named below; the command repeats its part
+on yours. Errors are ‖Z Zᵀ − K‖ / ‖K‖ (Frobenius): an error of 1 is that of features that are all
+zero. A *bar* is what a figure is held to; where it does not hold, the table says so.
 
 `make bench` runs everything; some parts need the Debian package `dataset-fashion-mnist` and fetch
 further data sets as Python packages.

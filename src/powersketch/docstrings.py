@@ -168,12 +168,13 @@ solver : {"auto", "gram", "cg"}, default="auto"
     How the regression on features is solved: by one pass over the rows for their Gram matrix, whose
     products are computed in float32 where rows are float32 and alpha hides the errors; or by
     preconditioned conjugate gradients on features or kernel values, which are stored in float32
-    where they fit, and computed anew in every step where not. These take more features, and hold
-    out some rows to choose alpha and to see when errors level off. "auto" decides by fixed rates
-    from the sizes, the number of alphas, the dtype and `memory_budget`, and `choice_` says how, if
-    there is one. What follows from sums (`statistics_`, `effective_dimension_`, standard
-    deviations, `partial_fit`) is not there after "cg". After "auto" it is: where that iterates, it
-    keeps the rows, and sums them when one of these is first asked for.
+    for as many rows as fit, and computed anew in every step for the others. These take more
+    features, and hold out some rows to choose alpha and to see when errors level off. "auto"
+    decides by fixed rates from the sizes, the number of alphas, the dtype and `memory_budget`, and
+    `choice_` says how, if there is one. What follows from sums (`statistics_`,
+    `effective_dimension_`, standard deviations, `partial_fit`) is not there after "cg". After
+    "auto" it is: where that iterates, it keeps the rows, and sums them when one of these is first
+    asked for.
 fit_intercept : bool, default=True
     Whether there is a constant term b without penalty. With a row sketch it is the mean of y.""",
     "ridge_options": """\

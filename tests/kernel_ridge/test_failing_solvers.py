@@ -165,7 +165,9 @@ class TestInterrupt:
         model = ridge(features="landmarks", n_components=60, alpha=1e-3, random_state=0)
         with pytest.raises(KeyboardInterrupt) as caught:
             model.set_params(solver="cg").fit(X, y)
-        assert "before a better preconditioner was made" in caught.value.__notes__[0]
+        assert (
+            "the last solution with the preconditioner before was kept" in caught.value.__notes__[0]
+        )
         assert model.solver_result_.interrupted
         assert model.solver_result_.iterations > 0
         assert model.score(X, y) > 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from powersketch.kernel_ridge.choosing.solvers import Problem, planned
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving import preconditioners
 from powersketch.kernel_ridge.solving.features import Features
-from powersketch.kernel_ridge.solving.iterative import IterativeRidge, _Watch
+from powersketch.kernel_ridge.solving.iterative import IterativeRidge, _HeldOut, _Search, _Watch
 from powersketch.kernel_ridge.solving.preconditioners import steps_with_landmarks
 from powersketch.kernel_ridge.solving.row_products import (
     BlockProducts,
@@ -99,7 +100,10 @@ def _iterate_from(features: int, monkeypatch: Any) -> None:
 class TestLandmarks:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("weight", [0.0, 0.3])
-    def test_they_give_what_sums_give(self, fit_intercept: bool, weight: float) -> None:
+    @pytest.mark.parametrize("stored", [0, 400, 800])
+    def test_they_give_what_sums_give(
+        self, fit_intercept: bool, weight: float, stored: int
+    ) -> None:
         X, labels = rings(800)
         targets = np.where(labels[:, np.newaxis] == np.arange(3), 1.0, -1.0)
         landmarks = LeverageNystroem(
@@ -107,7 +111,7 @@ class TestLandmarks:
         ).fit(X)
         features = Features(landmarks, weight)
         rows = TrainingRows(X, targets, None)
-        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=len(X))
+        values = LandmarkValues(features, rows, fit_intercept=fit_intercept, stored=stored)
         ridge = IterativeRidge(fit_intercept, 1e-6, seed=0)
         solution, _ = ridge.solve_given(values, 1.0)
         Z = features.transform(X)
@@ -175,6 +179,15 @@ class TestLandmarks:
         values = LandmarkValues(Features(landmarks), rows, fit_intercept=True, stored=len(X))
         likely = values.likely_alpha()
         assert 0.02 < likely / sums.alpha_ < 50.0
+
+    @pytest.mark.parametrize(("error", "goes_on"), [(0.9972, True), (0.997001, False)])
+    def test_the_search_goes_on_by_what_can_be_explained(self, error: float, goes_on: bool) -> None:
+        """A gain far below the noise is a large one where little can be explained at all."""
+        targets = np.array([[-1.0], [1.0]])
+        products: Any = SimpleNamespace(targets=targets, all_weights=np.ones(2))
+        search = _Search(IterativeRidge(True, 1e-6, seed=0), products, np.arange(2))
+        search.tried = {1.0: _HeldOut(error=0.997), 3.0: _HeldOut(error=error)}
+        assert search._gains(1.0) is goes_on
 
     def test_classifiers_of_many_rows_take_more_of_them(self, monkeypatch: Any) -> None:
         monkeypatch.setattr(budgets, "_ROWS_TO_ITERATE", 1000)
@@ -398,6 +411,17 @@ class TestPlan:
         many = self.problem(alphas=200, landmarks=False, features=1024, columns=20)
         assert planned(many, "auto", 1e11).solver == "gram"
         assert planned(self.problem(features=200), "auto", 1e11).solver == "gram"
+
+    def test_nearly_dependent_landmarks_take_twice_the_bytes(self) -> None:
+        """Their values are in float64, whatever the rows are in."""
+        usual, precise = self.problem(), self.problem(precise=True)
+        assert precise.bytes_of_row() == 2 * usual.bytes_of_row()
+        stored = [planned(problem, "cg", 1e9).stored for problem in (usual, precise)]
+        assert stored[1] < 0.6 * stored[0]
+
+    def test_many_targets_are_counted(self) -> None:
+        few, many = (self.problem(targets=count).bytes_of_iterations() for count in (1, 100))
+        assert many - few > 40 * 99 * self.problem().rows
 
     def test_what_does_not_fit_is_computed_again_or_refused(self) -> None:
         problem = self.problem(features=8192)

@@ -78,9 +78,9 @@ class DaskProducts:
         rows, intercept = replace(self.rows, weights=weights), self._fit_intercept
         few: DenseFeatures | LandmarkValues
         if features.landmarks is not None:
-            few = LandmarkValues(features, rows, fit_intercept=intercept, seed=seed)
+            few = LandmarkValues(features, rows, fit_intercept=intercept, seed=seed, precise=True)
         else:
-            few = DenseFeatures(features, rows, fit_intercept=intercept, seed=seed)
+            few = DenseFeatures(features, rows, fit_intercept=intercept, seed=seed, precise=True)
         few.leave_out(np.empty(0, np.intp))
         return few
 

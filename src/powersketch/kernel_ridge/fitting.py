@@ -27,7 +27,7 @@ from powersketch.kernel_ridge.solving.dual import (
 )
 from powersketch.kernel_ridge.solving.exact import exact_path
 from powersketch.kernel_ridge.solving.factored_path import LEAST_PER_ROUNDING
-from powersketch.kernel_ridge.solving.features import FeatureSums, feature_blocks
+from powersketch.kernel_ridge.solving.features import FeatureSums, feature_blocks, needs_float64
 from powersketch.kernel_ridge.solving.iterative import MOST_DENSE_COLUMNS, IterativeRidge
 from powersketch.kernel_ridge.solving.left_out import LEFT_OUT_ROWS, LeftOut, left_out_predictions
 from powersketch.kernel_ridge.solving.many_rows import (
@@ -171,7 +171,9 @@ class RidgeFits(RidgeSettings):
             return self._fit_dual
         if features.weight and _is_wide(rows):
             return self._fit_iteratively
-        plan = self._planned(rows, features.size(rows.X), features.landmarks is not None)
+        landmarks = features.landmarks
+        precise = landmarks is not None and needs_float64(landmarks.jitter_)
+        plan = self._planned(rows, features.size(rows.X), landmarks is not None, precise=precise)
         fitted["_plan"] = plan
         if plan.reason and "choice_" in fitted:
             how = "one Gram matrix" if plan.solver == "gram" else "iterations"
@@ -215,7 +217,7 @@ class RidgeFits(RidgeSettings):
         """Return the rows as iterations see them: stored, or computed again for every product."""
         features, intercept = fitted["_features"], self.fit_intercept
         if features.weight and _is_wide(rows):
-            return SparseColumns(features, rows, fit_intercept=intercept)
+            return SparseColumns(features, rows, fit_intercept=intercept, seed=fitted["seed_"])
         options = {"stored": fitted["_plan"].stored, "seed": fitted["seed_"]}
         if features.landmarks is not None:
             return LandmarkValues(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,7 @@ from powersketch.kernel_ridge.solving.features import (
     fitted_map,
     has_sketch,
     map_of_kernel,
+    needs_float64,
 )
 from powersketch.kernel_ridge.solving.path import checked_alphas
 from powersketch.kernels import (
@@ -165,8 +167,11 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
     def _chooses_size(self) -> bool:
         return self._kind == "auto" and self.n_components is None
 
-    def _planned(self, rows: TrainingRows, size: int, landmarks: bool) -> Plan:
-        """Return how a fit of so many features is done; refuse what does not fit the memory."""
+    def _planned(self, rows: TrainingRows, size: int, landmarks: bool, *, precise: bool) -> Plan:
+        """Return how a fit of so many features is done; refuse what does not fit the memory.
+
+        Of landmarks, `precise` says whether iterations need kernel values in float64.
+        """
         solver = self.solver
         columns = int(rows.X.shape[1])  # which may be features beside those of the map
         if solver != "cg" and self._chooses_size and size <= MOST_SUMMED_FEATURES + columns:
@@ -174,7 +179,8 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
             return Plan("gram")
         if self.alpha == "gcv":
             solver = "gram"
-        return planned(self._problem(rows, size, landmarks), solver, self.memory_budget)
+        problem = replace(self._problem(rows, size, landmarks), precise=precise)
+        return planned(problem, solver, self.memory_budget)
 
     def _problem(self, rows: TrainingRows, size: int, landmarks: bool) -> Problem:
         """Return what the time and the memory of a fit depend on."""
@@ -455,7 +461,9 @@ class RidgeSettings(DocumentationLinks, BaseEstimator):
         size = int(feature_map.n_components) + (rows.X.shape[1] if model.linear else 0)
         size = min(size, rows.count) if landmarks else size
         if self._kind != "row-sketch" and not (more_to_come or is_sparse(rows.X)):
-            self._planned(rows, size, landmarks)
+            jitter = getattr(feature_map, "jitter", None)
+            precise = rows.X.dtype == np.float64 if jitter is None else needs_float64(jitter)
+            self._planned(rows, size, landmarks, precise=landmarks and precise)
 
     def _map_of_model(
         self,

@@ -76,7 +76,8 @@ def _sum(*parts: Work) -> Work:
 class Problem:
     """What the costs of a fit depend on; `alphas` is 1 if alpha is given, 0 if it is searched.
 
-    `kept_bytes` are those of rows that iterations keep for sums that may be asked for later.
+    `kept_bytes` are those of rows that iterations keep for sums that may be asked for later;
+    `precise` says that they need values at landmarks in float64.
     """
 
     rows: int
@@ -88,6 +89,7 @@ class Problem:
     dtype: Any
     holds_out: bool = True
     kept_bytes: float = 0.0
+    precise: bool = False
 
     def work_of_sums(self) -> Work:
         """Return the work of a Gram matrix and its solution."""
@@ -168,24 +170,21 @@ class Problem:
 
     def bytes_of_iterations(self) -> float:
         """Return the most that iterations hold at a time beside the rows, with nothing stored."""
-        n, m = float(self.rows), float(self.features)
-        total = min(_BLOCKS, 32.0 * n * m) + 64.0 * m * self.targets + self.kept_bytes
+        n, m, t = float(self.rows), float(self.features), float(self.targets)
+        total = min(_BLOCKS, 32.0 * n * m) + self.kept_bytes
+        # Vectors of the iterations, for a few alphas; and targets, weighted for every side.
+        total += 100.0 * m * t * (_TOGETHER if self.alphas != 1 else 1) + 40.0 * n * t
         if m <= MOST_FACTORED:
             # Beside the sample's Gram matrix, two factors, and of landmarks that of their kernel.
             return total + (32.0 if self.landmarks else 16.0) * m**2
         if self.landmarks:
-            return total + (16.0 if self._is_double else 12.0) * m**2
+            return total + (16.0 if self.precise else 12.0) * m**2
         sample = self._rows_of_sample
         return total + 4.0 * sample * m + 24.0 * sample**2
 
     def bytes_of_row(self) -> float:
         """Return what iterations store of a row."""
-        return (8.0 if self._is_double else 4.0) * self.features
-
-    @property
-    def _is_double(self) -> bool:
-        """Whether iterations compute in float64: values at landmarks of float64 rows need it."""
-        return self.landmarks and self.dtype == np.float64
+        return (8.0 if self.precise else 4.0) * self.features
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from powersketch.storable import storable
 # Of the sums, relative to the trace of the features' Gram matrix; as good as sums of features are.
 _LARGEST_ROUNDING_ERROR = 1e-10
 _PROBES = 16
+_JITTER_FOR_FLOAT32 = 1e-7
 # How landmarks may be drawn, in the words of LeverageNystroem; the cheaper way first.
 LANDMARKS = ("uniform", "leverage")
 
@@ -119,11 +120,21 @@ class Features:
         at_landmarks = self.landmarks.kernel_.columns(self.landmarks.landmarks_, precision=kind)
         if not self.weight:
             return lambda X: at_landmarks(X, kind)
-        return lambda X: np.concatenate([at_landmarks(X, kind), self._columns(X)], axis=1)
+        return lambda X: np.concatenate(
+            [at_landmarks(X, kind), self._columns(X).astype(kind, copy=False)], axis=1
+        )
 
     def _columns(self, X: Rows) -> Real:
         columns: Real = dense(X) * X.dtype.type(math.sqrt(self.weight))
         return columns
+
+
+def needs_float64(jitter: float) -> bool:
+    """Tell whether iterations need kernel values at landmarks in float64.
+
+    Of nearly dependent landmarks, rounding errors of values would be seen in features.
+    """
+    return jitter < _JITTER_FOR_FLOAT32
 
 
 def row_parts(features: Features, X: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:

@@ -52,7 +52,7 @@ there are fewer steps that it could save."""
 
 _NONE = np.empty(0, np.intp)
 _LEAST_WEIGHT = 1e-300
-_LEAST_GAIN_OF_ALPHA = 1e-3  # to go on in a direction
+_LEAST_GAIN_OF_ALPHA = 1e-3  # of the error, or of what is explained, to go on in a direction
 # Alphas whose iterations share all products and one preconditioner, by this ratio.
 _TOGETHER, _RATIO = 3, 10.0**0.5
 _MOST_ROUNDS = 8
@@ -212,7 +212,7 @@ class IterativeRidge:
                     tol=max(self.tol, products.least_residual),
                     max_iterations=int(min(trial.steps, _MOST_STEPS)),
                     x0=results[-1].x if results else x0,
-                    until=seen,
+                    until=None if until is None else seen,
                     keep_interrupted=True,
                     verbose=self.verbose,
                 )
@@ -222,7 +222,7 @@ class IterativeRidge:
         except KeyboardInterrupt:
             if not results:
                 raise
-            message = "interrupted before a better preconditioner was made; the solution was kept."
+            message = "interrupted; the last solution with the preconditioner before was kept."
             results[-1] = replace(results[-1], interrupted=True, message=message)
         return reduce(_continued, results)
 
@@ -249,6 +249,9 @@ class _Search:
 
     def __init__(self, ridge: IterativeRidge, products: BlockProducts, held: Any) -> None:
         self._ridge, self._products, self._held = ridge, products, held
+        targets, weights = products.targets[held], products.all_weights[held]
+        shares = weights / max(float(weights.sum()), _LEAST_WEIGHT)
+        self._variance = float(shares @ np.mean((targets - shares @ targets) ** 2, axis=1))
         self.tried: dict[float, _HeldOut] = {}
         self.errors: list[float] = []
         self.last: SolverResult
@@ -324,7 +327,9 @@ class _Search:
             return False
         end = self.tried[best]
         beside = self.tried[alphas[1 if best == alphas[0] else -2]]
-        return end.wrong < beside.wrong or end.error < (1.0 - _LEAST_GAIN_OF_ALPHA) * beside.error
+        explained = max(self._variance - end.error, 0.0)
+        least = _LEAST_GAIN_OF_ALPHA * min(beside.error, explained)
+        return end.wrong < beside.wrong or beside.error - end.error > least
 
     def _keep(self, interrupt: KeyboardInterrupt, before: str) -> None:
         """Let an interrupt outside of iterations end the search, if something was found."""

@@ -148,10 +148,6 @@ class LandmarkInverses:
 
         return self._factors.kept(alpha, make)
 
-    def forget(self) -> None:
-        """Free the memory of the last inverse."""
-        self._factors = _Factors()
-
     def _progress(self) -> Progress:
         return Progress("preconditioner", len(self._factor), self._verbose)
 

@@ -1,7 +1,7 @@
 """Products with the features of all rows, block by block: all that iterations need to know of rows.
 
-Features of as many rows as fit the memory are stored in float32, and those of the others computed
-anew for every product: both give the same bits.
+Features of as many rows as fit the memory are stored, and those of the others computed anew for
+every product: blocks of rows have the same bits either way.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError
-from powersketch.execution import blas_thread_count, ordered_map
+from powersketch.execution import blas_thread_count, blas_threads, ordered_map
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving.exact import alpha_for_few
-from powersketch.kernel_ridge.solving.features import Features
+from powersketch.kernel_ridge.solving.features import Features, needs_float64
 from powersketch.kernel_ridge.solving.preconditioners import (
     Inverse,
     LandmarkInverses,
@@ -45,7 +45,6 @@ _BLOCK_BYTES = 32 << 20
 _FEWEST_BLOCKS = 8
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
-_JITTER_FOR_FLOAT32 = 1e-7
 _ROWS_FOR_ALPHA, _NUMBERS_FOR_ALPHA = 512, 1 << 25
 
 
@@ -120,14 +119,24 @@ class BlockProducts(ABC):
     dtype: Any = np.float32
 
     def __init__(
-        self, rows: TrainingRows, size: int, *, fit_intercept: bool, stored: int = 0, seed: int = 0
+        self,
+        rows: TrainingRows,
+        size: int,
+        *,
+        fit_intercept: bool,
+        stored: int = 0,
+        seed: int = 0,
+        precise: bool = False,
     ) -> None:
         self.rows, self.size, self._fit_intercept = rows, size, fit_intercept
+        # Of inverses: where products are in float64, smaller alphas can be told apart.
+        self._inverse_dtype: Any = np.float64 if precise else self.dtype
         self.targets = rows.targets.reshape(rows.count, -1)
         self.all_weights = np.ones(rows.count) if rows.weights is None else rows.weights
         self._threads = blas_thread_count()
         height = min(BLOCK_ROWS, _BLOCK_BYTES // (4 * size), rows.count // _FEWEST_BLOCKS)
-        self._parts = list(slices(rows.count, max(height, _SMALLEST_BLOCK)))
+        self._height = max(height, _SMALLEST_BLOCK)
+        self._parts = list(slices(rows.count, self._height))
         self._seed = seed
         self._stored: Real = np.empty((0, size), self.dtype)
         self._stored = self._computed_once([part for part in self._parts if part.stop <= stored])
@@ -152,15 +161,23 @@ class BlockProducts(ABC):
         """Columns of a product for one alpha."""
         return int(self.sides * self.targets.shape[1])
 
+    @property
+    def _dense_size(self) -> int:
+        """How many numbers of a row are stored one by one, zeros too."""
+        return self.size
+
     def likely_alpha(self) -> float:
         """Return an alpha that is best for a few rows, in proportion to all."""
-        count = min(max(_NUMBERS_FOR_ALPHA // self.size, 2), _ROWS_FOR_ALPHA, self.rows.count)
+        most = max(_NUMBERS_FOR_ALPHA // max(self._dense_size, 1), 2)
+        count = min(most, _ROWS_FOR_ALPHA, self.rows.count)
         streams = RandomStreams(self._seed, "kernel-ridge/likely-alpha")
         chosen = np.sort(streams.sample("rows", self.rows.count, count))
         few = TrainingRows(self.rows.X[chosen], self.targets[chosen], self.all_weights[chosen])
-        alpha = alpha_for_few(self._kernel(chosen), few, fit_intercept=self._fit_intercept)
-        # The best alpha grows with more rows, but more slowly than their number.
-        return alpha * math.sqrt(self.rows.count / count)
+        with blas_threads(1):
+            alpha = alpha_for_few(self._kernel(chosen), few, fit_intercept=self._fit_intercept)
+        # The best alpha grows with more rows, but more slowly than their number. Its last digits
+        # are rounding errors, which differ between machines.
+        return float(f"{alpha * math.sqrt(self.rows.count / count):.2g}")
 
     def _kernel(self, rows: Any) -> Float64:
         """Return the inner products of the features of some rows, given in ascending order."""
@@ -218,7 +235,7 @@ class BlockProducts(ABC):
     def product(self, V: Float64, rows: Any) -> Float64:
         """Return the features of some rows times coefficients."""
         values = self.to_values(V).astype(self.dtype)
-        parts = [self.block(rows[part]) @ values for part in slices(len(rows), BLOCK_ROWS)]
+        parts = [self.block(rows[part]) @ values for part in slices(len(rows), self._height)]
         return np.concatenate(parts).astype(np.float64)
 
     def normal_product(self, V: Float64) -> Float64:
@@ -290,9 +307,9 @@ class BlockProducts(ABC):
         weights = weights * (float(self.all_weights.sum()) / float(weights.sum()))
         roots = np.sqrt(weights[:, np.newaxis]).astype(self.dtype)
         mean = self._means.of_features[:, 0].astype(self.dtype)
-        parts = slices(count, BLOCK_ROWS)
+        parts = slices(count, self._height)
         blocks = ((self._features(chosen[part]) - mean) * roots[part] for part in parts)
-        inverses = SampleInverses(blocks, count, self.size, self.dtype)
+        inverses = SampleInverses(blocks, count, self.size, self._inverse_dtype)
         self._check_range(inverses.trace)
         return inverses
 
@@ -313,18 +330,17 @@ class DenseFeatures(BlockProducts):
         rows: TrainingRows,
         *,
         fit_intercept: bool,
-        stored: int = 0,
-        seed: int = 0,
+        **options: Any,
     ) -> None:
         self._transform = features.transform
-        size = features.size(rows.X)
-        super().__init__(rows, size, fit_intercept=fit_intercept, stored=stored, seed=seed)
+        super().__init__(rows, features.size(rows.X), fit_intercept=fit_intercept, **options)
 
     def _computed(self, rows: Any) -> Real:
         return _in_float32(self._transform(self.rows.X[rows]))
 
     def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
-        # Maps of users, and warnings, belong to the thread that called.
+        # Maps of users, and warnings, belong to the thread that called; BLAS has one thread then,
+        # so that what is stored has the bits of what is computed again.
         block = self.block(part)
         return lambda: (part, block)
 
@@ -352,19 +368,16 @@ class LandmarkValues(BlockProducts):
         rows: TrainingRows,
         *,
         fit_intercept: bool,
-        stored: int = 0,
-        seed: int = 0,
         verbose: int = 0,
+        **options: Any,
     ) -> None:
         assert features.landmarks is not None
         self.factor = features.landmarks.factor_
-        if features.landmarks.jitter_ < _JITTER_FOR_FLOAT32:
-            # Of nearly dependent landmarks, rounding errors of values would be seen in features.
+        if needs_float64(features.landmarks.jitter_):
             self.dtype, self.least_residual = np.float64, 1e-12
         self._values = features.values_in(self.dtype)
-        self._inverses = LandmarkInverses(self.factor, self.dtype, verbose)
-        size = features.size(rows.X)
-        super().__init__(rows, size, fit_intercept=fit_intercept, stored=stored, seed=seed)
+        super().__init__(rows, features.size(rows.X), fit_intercept=fit_intercept, **options)
+        self._inverses = LandmarkInverses(self.factor, self._inverse_dtype, verbose)
 
     def _computed(self, rows: Any) -> Real:
         return self._values(self.rows.X[rows])
@@ -399,7 +412,6 @@ class LandmarkValues(BlockProducts):
             yield Trial(self._beside_columns(of_map, alpha), "landmarks", steps)
             if steps == math.inf:
                 return
-            self._inverses.forget()
         yield self._trial_of_sample(alpha)
 
     def _beside_columns(self, of_map: Inverse, alpha: float) -> Inverse:

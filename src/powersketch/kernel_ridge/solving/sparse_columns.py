@@ -19,7 +19,9 @@ from powersketch.kernel_ridge.solving.row_products import BLOCK_ROWS, BlockProdu
 class SparseColumns(BlockProducts):
     """Features of a map, if there is one, and sparse columns side by side."""
 
-    def __init__(self, features: Features, rows: TrainingRows, *, fit_intercept: bool) -> None:
+    def __init__(
+        self, features: Features, rows: TrainingRows, *, fit_intercept: bool, seed: int = 0
+    ) -> None:
         plain = Features(features.feature_map)
         self._plain = plain if features.feature_map is not None else None
         self._of_map = 0 if self._plain is None else plain.size(rows.X)
@@ -30,7 +32,8 @@ class SparseColumns(BlockProducts):
             for part in slices(rows.count, BLOCK_ROWS):
                 self._Z[part] = plain.transform(rows.X[part])
         self._factor = math.sqrt(features.weight)
-        super().__init__(rows, self._of_map + rows.X.shape[1], fit_intercept=fit_intercept)
+        size = self._of_map + int(rows.X.shape[1])
+        super().__init__(rows, size, fit_intercept=fit_intercept, seed=seed)
         # Slicing sparse rows takes longer than a product with them.
         self._parts = [slice(0, rows.count)]
 
@@ -41,6 +44,10 @@ class SparseColumns(BlockProducts):
         spread = np.repeat(weights, V.shape[1] // self.sides, axis=1)
         weighted = spread * ((block @ V).astype(np.float64) - offsets)
         return np.vstack((block.T @ weighted.astype(self.dtype), weighted.sum(axis=0)))
+
+    @property
+    def _dense_size(self) -> int:
+        return self._of_map
 
     def _kernel(self, rows: Any) -> Float64:
         Z, X = self._Z[rows].astype(np.float64), self.rows.X[rows]
