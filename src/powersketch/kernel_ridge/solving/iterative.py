@@ -46,7 +46,7 @@ _GOOD_RESIDUAL = 1e-2
 _NO_RESIDUAL = 0.3
 _LEAST_OF_FLOAT32 = 1e-4
 _MOST_STEPS = 2000
-PATIENCE_TO_TOLERANCE, PATIENCE_TO_PLATEAU = 0.5, 2.0
+PATIENCE_TO_TOLERANCE, PATIENCE_TO_PLATEAU = 1.0, 2.0
 """Steps with a preconditioner take this many times as long as a better one: until errors level off,
 there are fewer steps that it could save."""
 

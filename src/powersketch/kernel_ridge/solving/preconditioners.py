@@ -35,7 +35,7 @@ _TILE = 1024
 # What a step takes for every number of the features, beside a product with a row of a sample: to
 # read it, and to multiply it by a column.
 _WORK_OF_READING, _WORK_OF_COLUMN = 100, 5
-_FEWEST_STEPS = 8
+_FEWEST_STEPS = 16
 
 
 def rows_of_sample(rows: int, features: int, columns: int) -> int:
