@@ -38,7 +38,7 @@ RATES = {
     "thin products": 1.2e11,
     "bytes read": 9.8e9,
     "factorisations": 8.2e10,
-    "leaving out": 3.3e10,
+    "leaving out": 2.7e10,
 }
 """What is done in a second: products, but for numbers of features or values and bytes of them."""
 
