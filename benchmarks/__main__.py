@@ -94,7 +94,7 @@ def check_data(modules: list[str]) -> None:
             check_fashion_mnist()
         if "ridge.prediction" in modules:
             fetch_packages()
-        if not set(modules).isdisjoint({*PARTS["models"], "large.tables"}):
+        if not set(modules).isdisjoint({*PARTS["models"], "large.tables", "large.exact"}):
             fetch_tables()
     except FileNotFoundError as error:
         sys.exit(str(error))
