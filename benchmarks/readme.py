@@ -210,6 +210,17 @@ EXCERPTS = {
             "error": "error",
         },
     ),
+    "largest": Excerpt(
+        "Fashion-MNIST: as many features as fit",
+        {
+            "method": "Fashion-MNIST, 60,000 rows, one alpha, 24 GB",
+            "features": "features",
+            "seconds": "s",
+            "GB": "GB",
+            "error": "error",
+        },
+        digits=3,
+    ),
     "exact": Excerpt(
         "Exact kernel ridge regression on Fashion-MNIST, the matrix recomputed",
         {
@@ -218,6 +229,16 @@ EXCERPTS = {
             "GB": "GB",
             "residual": "residual",
             "error": "error",
+        },
+    ),
+    "exact_flights": Excerpt(
+        "Exact kernel ridge regression on flights, the matrix recomputed",
+        {
+            "steps": "100,000 flights of 130 columns, alpha = 1e-6 n, exact kernel: steps",
+            "seconds": "s",
+            "GB": "GB",
+            "residual": "residual",
+            "error": "error / variance",
         },
     ),
     "million": Excerpt(

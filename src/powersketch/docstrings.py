@@ -191,8 +191,8 @@ memory_budget : float or None, default=None
     ``kernel="auto"`` take up to 400 MB): the Gram matrix, its factors, landmarks, and features of
     blocks of rows, which get shorter where memory is scarce. With ``features="auto"`` it limits the
     size; a size that was given and does not fit is refused, with one that would. None is what is
-    available. With "exact" and "row-sketch", bytes of the kernel matrix, which is computed anew
-    for every product where it takes more.
+    available. With "exact", a number for alpha and too little memory for the kernel matrix, this
+    is computed anew for every product, and its preconditioner gets as small as is needed.
 random_state : int, RandomState instance or None, default=None
     Seed of the feature map, unless that has its own, and of all samples.
 n_jobs : int or None, default=None

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
 from powersketch import kernels
+from powersketch.comparison.measure import peak_bytes
 from powersketch.kernel_ridge import SketchedKernelRidge
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving.dual import DualSystem, exact_solution
@@ -214,7 +215,8 @@ class TestUnevenWeights:
         np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-6)
 
     # In float32, the factor of a diagonal that is not scaled would be refused.
-    @pytest.mark.parametrize("budget", [None, 4 * 400**2])
+    # The budget is enough for a matrix in float32 and its factor, but not for one in float64.
+    @pytest.mark.parametrize("budget", [None, 2_100_000])
     @pytest.mark.parametrize(("alpha", "precision"), [(0.1, "float32"), (1e-4, "float64")])
     def test_float32_rows(self, alpha: float, precision: str, budget: int | None) -> None:
         X, y = waves(400)
@@ -228,6 +230,22 @@ class TestUnevenWeights:
             assert result.iterations <= (2 if precision == "float64" else 8)
         A = self.KERNEL(X.astype(np.float64)) + alpha * np.diag(1.0 / w)
         assert np.linalg.norm(y - A @ model.dual_coef_) <= 2e-8 * np.linalg.norm(y)
+
+    @pytest.mark.parametrize("weighted", [True, False])
+    @pytest.mark.parametrize(
+        ("budget", "way"), [(1.2e7, "recomputed"), (1.6e7, "recomputed"), (1e8, "stored")]
+    )
+    def test_keeps_to_a_memory_budget(
+        self, budget: float, way: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("powersketch.kernel_systems.preconditioner._FACTORED_ROWS", 999)
+        X, y = waves(3000)
+        w = uneven_weights(3000) if weighted else None
+        model = SketchedKernelRidge(
+            self.KERNEL, features="exact", alpha=1.0, memory_budget=budget, random_state=0
+        )
+        assert peak_bytes(lambda: model.fit(X, y, w)) <= budget
+        assert f"exact kernel, {way}" in model.solver_result_.operator
 
     def test_the_matrix_is_computed_once_for_products_and_factor(
         self, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from powersketch import (
     SketchedKernelRidgeClassifier,
 )
 from powersketch.comparison.measure import peak_bytes
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, RangeWarning
 from powersketch.kernel_ridge import block_statistics
 from powersketch.kernel_ridge.choosing import budgets, maps
 from powersketch.kernel_ridge.choosing.solvers import Problem, planned
@@ -345,6 +346,24 @@ class TestSolver:
         np.testing.assert_array_equal(whole.right_side(), part.right_side())
         # BLAS may add the products of other numbers of rows in another order.
         np.testing.assert_allclose(whole.block(some), part.block(some), rtol=1e-5, atol=1e-6)
+
+    def test_what_maps_say_of_rows_is_said_and_looked_for_once(self, monkeypatch: Any) -> None:
+        X, labels = rings(1500)
+        sketch = GaussianSketch(0.5, n_components=60, random_state=0).fit(X)
+        far = TrainingRows(5.0 * X, labels.astype(np.float64), None)
+        products = DenseFeatures(Features(sketch), far, fit_intercept=True, stored=700)
+        with pytest.warns(RangeWarning) as told:
+            products.leave_out(np.arange(10))
+        assert len(told) == 1
+        others = len(products._parts) - 1
+        assert f"The same is true of {others} other blocks of rows" in str(told[0].message)
+        monkeypatch.setattr("powersketch.feature_maps.base.check_range", None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            products.leave_out(np.arange(20))
+            products.normal_product(np.ones((60, 1)))
+        with pytest.raises(TypeError, match="not callable"):
+            sketch.transform(far.X)
 
     @pytest.mark.parametrize("kind", ["sketch", "landmarks"])
     def test_alpha_is_chosen_at_rows_held_out(self, kind: str) -> None:

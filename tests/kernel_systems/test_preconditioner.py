@@ -12,6 +12,8 @@ from scipy.sparse.linalg import cg
 
 from powersketch import GaussianSketch, PolynomialSketch, SketchPreconditioner
 from powersketch.exceptions import InputError
+from powersketch.kernel_systems import default_rank
+from powersketch.kernel_systems.approximations import bytes_of_nystroem
 from powersketch.kernels import Gaussian, Kernel, Polynomial
 from powersketch.linalg import KernelOperator, conjugate_gradients
 from tests.kernel_systems.systems import (
@@ -149,6 +151,15 @@ def test_default_rank() -> None:
     assert built(short_rows(50), strategy="nystroem").n_components_ == 50
     assert built(short_rows(400), strategy="nystroem").n_components_ == 100
     assert built(short_rows(900), strategy="nystroem").n_components_ == 100
+
+
+@pytest.mark.parametrize("rows", [9000, 60_000, 100_000])
+def test_default_rank_in_little_memory(rows: int) -> None:
+    assert default_rank(rows, 1e3) == 100
+    ranks = [default_rank(rows, memory) for memory in (5e8, 1e9, 2e9, 4e9, 8e9)]
+    assert ranks == sorted(ranks)
+    assert ranks[-1] == default_rank(rows)
+    assert bytes_of_nystroem(rows, ranks[0]) <= 5e8
 
 
 @pytest.mark.parametrize("way", list(WAYS))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powersketch.arrays import LARGEST_LENGTH, Real, Rows
 from powersketch.ecosystem import DocumentationLinks, in_library_of
 from powersketch.engines import elsewhere_too
-from powersketch.exceptions import InputError, InputTypeError
+from powersketch.exceptions import InputError, InputTypeError, RangeWarning, is_wanted
 from powersketch.execution import Progress, thread_count
 from powersketch.feature_maps.choice_rows import MOST_MAP_ROWS, ChoiceRows, are_many
 from powersketch.feature_maps.maps import RowMap, write_batches
@@ -228,7 +228,7 @@ class FeatureMap(
     def _write(self, X: Rows, out: Real) -> Real:
         progress = Progress(type(self).__name__, X.shape[0], self.verbose)
         strangeness = write_batches(self._row_map, X, out, thread_count(self.n_jobs), progress)
-        if strangeness.any():
+        if strangeness.any() and is_wanted(RangeWarning):
             safe_map = getattr(self._row_map, "safe", None)
             check_range(X, out, strangeness, self.kernel_, safe_map, self._safe_option)
         return out

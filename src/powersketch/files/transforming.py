@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from powersketch.arrays import Real, Rows
-from powersketch.exceptions import InputError, RangeWarning, held_back, warn_user
+from powersketch.exceptions import InputError, RangeWarning, held_back, warn_of_blocks
 from powersketch.execution import thread_count
 from powersketch.files.outputs import check_outputs
 from powersketch.files.rows import errors_that_name, first_not_finite
@@ -167,11 +167,9 @@ class _Stream:
 
     def warn(self) -> None:
         """Pass on what maps had to say about the rows: once, not for every block."""
-        if self._warnings:
-            first = min(self._warnings)
-            more = len(self._warnings) - 1
-            also = f" The same is true of {more} other blocks of rows." if more else ""
-            warn_user(f"From row {first + 1} on: {self._warnings[first]}{also}", RangeWarning)
+        said = sorted(self._warnings.items())
+        messages = [f"From row {start + 1} on: {message}" for start, message in said]
+        warn_of_blocks(messages, RangeWarning)
 
 
 def _features(

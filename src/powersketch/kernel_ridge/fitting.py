@@ -279,6 +279,7 @@ class RidgeFits(RidgeSettings):
                 n_jobs=self.n_jobs,
                 start=first,
                 costs=self._row_costs,
+                memory_budget=self.memory_budget,
                 **options,
             )
             attributes = self._from_left_out(left_out)

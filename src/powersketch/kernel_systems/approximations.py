@@ -5,6 +5,7 @@ A :class:`KernelOperator` says which system is meant; its matrix is not computed
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,10 @@ _LARGEST_RANK = 2000
 _MANY_ROWS, _ROWS_PER_RANK_OF_MANY, _LARGEST_RANK_OF_MANY = 30_000, 10, 8192
 _SMALLEST_RANK = 100
 _ROWS_PER_RANK = 12
+# The landmarks' kernel matrix, its factor, and the squares of the columns with their factor.
+_BYTES_OF_SQUARES = 3 * 8
+# Columns are there three times in float64; of many rows once, in float32.
+_BYTES_PER_ENTRY, _BYTES_PER_ENTRY_OF_MANY = 3 * 8, 4
 _BLOCK_BYTES = 32 << 20
 _ROWS_OF_BLOCK = 512
 
@@ -269,11 +274,30 @@ def _triangular_factor(
     return TriangularFactor.of_rows(sketched.T, alpha)
 
 
-def default_rank(rows: int) -> int:
-    """Return a twelfth of the rows, from 100 to 2000; of very many a tenth, up to 8192."""
+def default_rank(rows: int, memory: float = math.inf, *, in_float64: bool = False) -> int:
+    """Return a twelfth of the rows, from 100 to 2000; of very many a tenth, up to 8192.
+
+    In little memory it is what fits, in float64 also where there are many rows; but at least 100.
+    """
     if rows >= _MANY_ROWS:
-        return min(rows // _ROWS_PER_RANK_OF_MANY, _LARGEST_RANK_OF_MANY)
-    return min(max(rows // _ROWS_PER_RANK, _SMALLEST_RANK), _LARGEST_RANK, rows)
+        usual = min(rows // _ROWS_PER_RANK_OF_MANY, _LARGEST_RANK_OF_MANY)
+    else:
+        usual = min(max(rows // _ROWS_PER_RANK, _SMALLEST_RANK), _LARGEST_RANK, rows)
+    if math.isinf(memory):
+        return usual
+    # The solution of ENTRY rows r + SQUARE r² = memory.
+    half = 0.5 * rows * (_BYTES_PER_ENTRY if in_float64 else _bytes_per_entry(rows))
+    fits = int((math.sqrt(half**2 + _BYTES_OF_SQUARES * memory) - half) / _BYTES_OF_SQUARES)
+    return min(max(fits, _SMALLEST_RANK), usual)
+
+
+def bytes_of_nystroem(rows: int, rank: int) -> int:
+    """Return the most that a Nyström approximation of so many rows takes while it is made."""
+    return _bytes_per_entry(rows) * rows * rank + _BYTES_OF_SQUARES * rank**2
+
+
+def _bytes_per_entry(rows: int) -> int:
+    return _BYTES_PER_ENTRY_OF_MANY if rows >= _MANY_ROWS else _BYTES_PER_ENTRY
 
 
 def nystroem(
@@ -325,7 +349,7 @@ def _whitened_in_float32(
     """Return B with B Bᵀ about C W⁻¹ Cᵀ, computed in float64 block by block and rounded."""
     check_fits_memory(
         f"the preconditioner of {X.shape[0]} rows with {len(chosen)} components",
-        4 * X.shape[0] * len(chosen) + 3 * 8 * len(chosen) ** 2,
+        bytes_of_nystroem(X.shape[0], len(chosen)),
         "give fewer rows, or solve on features of them",
     )
     points = X[chosen]

@@ -14,6 +14,8 @@ from powersketch.execution import Progress
 from powersketch.feature_maps import FeatureMap
 from powersketch.kernel_systems.approximations import (
     LANDMARKS,
+    bytes_of_nystroem,
+    default_rank,
     feature_approximation,
     nystroem,
     row_length,
@@ -40,6 +42,8 @@ STRATEGIES = ("sketched-data", "features", "nystroem")
 _FEW_ROWS = 4000
 # Up to here, factoring the stored matrix takes less time than the steps that it saves.
 _FACTORED_ROWS = 8000
+# One in float32 whose factor has to be in float64 takes as much as three.
+_MATRICES_IF_FACTORED = 3
 # Rows longer than their number are compressed; but two matrices of more rows than this fill the
 # memory.
 _MANY_ROWS = 20_000
@@ -201,6 +205,13 @@ class SketchPreconditioner(SymmetricOperator):
 def is_factored(operator: KernelOperator) -> bool:
     """Return whether the matrix is stored, and so small that it is factored."""
     return operator.stored != "nothing" and operator.shape[0] <= _FACTORED_ROWS
+
+
+def bytes_of_matrix(rows: int, memory: float) -> int:
+    """Return what K may take of so much, beside its factor or the least of preconditioners."""
+    if rows <= _FACTORED_ROWS:
+        return int(memory / _MATRICES_IF_FACTORED)
+    return int(max(memory - bytes_of_nystroem(rows, default_rank(rows, 0.0)), 0.0))
 
 
 def exact_preconditioner(

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from powersketch.kernel_ridge.rows.training_rows import BLOCK_BYTES, SMALLEST_BLOCK
+from powersketch.kernel_ridge.solving.exact import EXACT_MATRICES
 
 _NUMBER = 8  # bytes
 # Matrices of features × features: the Gram matrix, what LAPACK needs to decompose a copy of it, and
@@ -25,8 +26,6 @@ _EXACT_SECONDS, _EXACT_SECONDS_OF_LONG_ROWS = 15.0, 60.0
 _MOST_EXACT_ROWS = 15_000
 _LONG_ROWS = 4096
 _EXACT_BYTES = 4 << 30
-# Matrices of rows × rows: the kernel matrix, a weighted copy, its eigenvectors, what LAPACK needs.
-_EXACT_MATRICES = 4
 # The work of sums, rows times squared features, that is taken without a budget; and most features.
 _SUM_PRODUCTS = 1e12
 MOST_SUMMED_FEATURES = 4096
@@ -61,7 +60,7 @@ def exact_fits(rows: int, columns: int, budget: Budget) -> bool:
     seconds = usual if budget.seconds is None else budget.seconds
     matrices, bytes = 2, float(_EXACT_BYTES)
     if budget.bytes is not None:
-        matrices, bytes = _EXACT_MATRICES, budget.bytes - _OVERHEAD
+        matrices, bytes = EXACT_MATRICES, budget.bytes - _OVERHEAD
     in_time = rows**3 / _PRODUCTS_PER_SECOND <= seconds
     return rows <= _MOST_EXACT_ROWS and in_time and matrices * _NUMBER * rows**2 <= bytes
 

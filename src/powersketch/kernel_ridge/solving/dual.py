@@ -17,6 +17,7 @@ from powersketch.kernel_ridge.solving.features import Features, map_of_kernel
 from powersketch.kernel_ridge.solving.statistics import RidgeSolution
 from powersketch.kernel_systems import (
     SketchPreconditioner,
+    bytes_of_matrix,
     default_rank,
     exact_preconditioner,
     is_factored,
@@ -38,6 +39,8 @@ from powersketch.storable import storable
 _PANEL_ROWS = 512
 # So few rows are predicted with points that are prepared once, and held if they are not too large.
 _FEW_ROWS, _BYTES_HELD = 32, 256 << 20
+# For every number of a target: those of the iterations.
+_BYTES_OF_VECTORS = 100
 _MOST_WEIGHTED = 2000  # components beside weights, which are kept in float64
 
 
@@ -98,7 +101,10 @@ class DualSystem:
 
     def operator(self) -> Any:
         """Return the matrix as an operator."""
-        options: dict[str, Any] = {"memory_budget": self.memory_budget, "n_jobs": self.n_jobs}
+        budget = self.memory_budget
+        if budget is not None:
+            budget = bytes_of_matrix(self.rows.count, self._bytes_left)
+        options: dict[str, Any] = {"memory_budget": budget, "n_jobs": self.n_jobs}
         weights = self._weights
         if weights is None:
             return KernelOperator(self.kernel, self.rows.X, self.alpha, **options)
@@ -116,10 +122,14 @@ class DualSystem:
         """
         weights = self._weights
         if weights is None:
-            return exact_preconditioner(operator, seed=self.seed, verbose=verbose)
+            size = None if is_factored(operator) else self._rank(operator)
+            return exact_preconditioner(
+                operator, n_components=size, seed=self.seed, verbose=verbose
+            )
         if is_factored(operator.kernel):
             return _factored(operator, weights, self.alpha, self.rows.X.dtype)
-        return self._low_rank(weights)
+        rank = min(self._rank(operator.kernel, in_float64=True), _MOST_WEIGHTED)
+        return self._low_rank(weights, rank)
 
     def preconditioner(self) -> SketchPreconditioner:
         """Return an approximate inverse; weights count by their geometric mean."""
@@ -131,13 +141,27 @@ class DualSystem:
             n_jobs=self.n_jobs,
         )
 
-    def _low_rank(self, weights: Vector) -> _ScaledInverse:
+    def _rank(self, operator: KernelOperator, *, in_float64: bool = False) -> int:
+        """Return how many columns fit beside what is stored of the matrix."""
+        stored = 0 if operator.stored == "nothing" else np.dtype(operator.stored).itemsize
+        left = max(self._bytes_left - stored * self.rows.count**2, 0.0)
+        return default_rank(self.rows.count, left, in_float64=in_float64)
+
+    def _low_rank(self, weights: Vector, rank: int) -> _ScaledInverse:
         """Return W^½ (W^½ K' W^½ + nugget)⁻¹ W^½ for a Nyström approximation K' of K."""
-        size, roots = min(default_rank(self.rows.count), _MOST_WEIGHTED), np.sqrt(weights)
-        features = map_of_kernel("uniform", self.kernel, size, seed=self.seed, n_jobs=self.n_jobs)
+        roots = np.sqrt(weights)
+        features = map_of_kernel("uniform", self.kernel, rank, seed=self.seed, n_jobs=self.n_jobs)
         Z = features.fit(self.rows.X).transform(self.rows.X).astype(np.float64, copy=False)
         Z *= roots[:, np.newaxis]
         return _ScaledInverse(roots, LowRankInverse.with_tail(Z, self.alpha), self.alpha)
+
+    @property
+    def _bytes_left(self) -> float:
+        """What the budget leaves for matrices beside vectors, and the rows that a model keeps."""
+        if self.memory_budget is None:
+            return math.inf
+        numbers = self.rows.targets.size + self.rows.count
+        return max(self.memory_budget - _BYTES_OF_VECTORS * numbers - self.rows.bytes, 0.0)
 
     @property
     def _weights(self) -> Vector | None:

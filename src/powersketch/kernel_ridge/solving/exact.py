@@ -25,6 +25,9 @@ from powersketch.random_streams import RandomStreams
 
 # Up to this many rows an eigendecomposition gives all alphas; beyond, each takes a factorisation.
 _ROWS_TO_DECOMPOSE = 1536
+_MATRICES_OF_FACTOR = 2
+EXACT_MATRICES = 4
+"""Of rows × rows: the kernel matrix, a weighted copy, its eigenvectors, what LAPACK needs."""
 # Of the steps from an alpha to begin with.
 _RATIO = 10.0**0.5
 # Of the mean diagonal of the kernel matrix: no smaller alpha leaves a matrix to factor.
@@ -72,6 +75,7 @@ def exact_path(
     n_jobs: int | None,
     start: Callable[[], float],
     costs: Callable[[LeftOut], Vector] | None = None,
+    memory_budget: float | None = None,
 ) -> tuple[RidgeSolution, LeftOut]:
     """Return the dual solution of the least leave-one-out error, and what rows left out got.
 
@@ -83,11 +87,7 @@ def exact_path(
             "alpha='loo' needs at least 2 rows of positive weight, got 1 sample: give more "
             "rows, or a number for alpha."
         )
-    check_fits_memory(
-        f"the kernel matrix of {rows.count} rows and its factor",
-        2 * 8 * rows.count**2,
-        "use features='landmarks' or 'sketch', or give fewer rows",
-    )
+    _check_memory(rows.count, memory_budget)
     matrix = kernel(rows.X, dtype=np.float64, n_jobs=n_jobs)
     sample = streams.sample("left-out", rows.count, min(rows.count, _LEFT_OUT_ROWS))
     tried: dict[float, _Tried] = {}
@@ -123,6 +123,19 @@ def exact_path(
         np.array([tried[alpha].score for alpha in path]),
     )
     return solution, best.left_out
+
+
+def _check_memory(rows: int, budget: float | None) -> None:
+    """Refuse a kernel matrix that does not fit beside its factor, or what decomposing it takes."""
+    matrices = _MATRICES_OF_FACTOR if rows > _ROWS_TO_DECOMPOSE else EXACT_MATRICES
+    what, needed = f"the kernel matrix of {rows} rows and its factor", matrices * 8 * rows**2
+    remedy = "use features='landmarks' or 'sketch', or give fewer rows"
+    check_fits_memory(what, needed, remedy)
+    if budget is not None and needed > budget:
+        raise InputError(
+            f"{what} takes {needed} bytes of memory, and memory_budget={budget:g}: {remedy}, or a "
+            "number for alpha, for which the matrix need not be stored."
+        )
 
 
 def alpha_for_few(matrix: Float64, rows: TrainingRows, *, fit_intercept: bool) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
-from powersketch.exceptions import InputError
+from powersketch.exceptions import InputError, RangeWarning, held_back, warn_of_blocks
 from powersketch.execution import blas_thread_count, blas_threads, ordered_map
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
 from powersketch.kernel_ridge.solving.exact import alpha_for_few
@@ -333,10 +333,22 @@ class DenseFeatures(BlockProducts):
         **options: Any,
     ) -> None:
         self._transform = features.transform
+        # What maps have to say of rows is heard when these are first computed, and not again.
+        self._heard: list[str] | None = []
         super().__init__(rows, features.size(rows.X), fit_intercept=fit_intercept, **options)
 
     def _computed(self, rows: Any) -> Real:
-        return _in_float32(self._transform(self.rows.X[rows]))
+        with held_back(RangeWarning, wanted=self._heard is not None) as messages:
+            features = _in_float32(self._transform(self.rows.X[rows]))
+        if self._heard is not None:
+            self._heard += messages
+        return features
+
+    def leave_out(self, *held: Any) -> None:
+        """Weigh the rows once for every set of them; the first time, pass on what maps said."""
+        super().leave_out(*held)
+        warn_of_blocks(self._heard or [], RangeWarning)
+        self._heard = None
 
     def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
         # Maps of users, and warnings, belong to the thread that called; BLAS has one thread then,
