@@ -315,3 +315,12 @@ def test_a_classifier_is_chosen_by_leaving_out_too() -> None:
     model = SketchedKernelRidgeClassifier(Gaussian(0.05), features="exact", alpha="loo")
     assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.88
     assert model.scores_.shape == model.alphas_.shape == (50,)
+
+
+@pytest.mark.parametrize("rows", [400, 2000])
+def test_a_matrix_beyond_the_budget_is_refused(rows: int) -> None:
+    X, y = waves(rows)
+    model = ridge(KERNEL, features="exact", alpha="loo", memory_budget=1e6)
+    with pytest.raises(InputError, match=r"memory_budget=1e\+06: .*or a number for alpha"):
+        model.fit(X, y)
+    assert not hasattr(model, "dual_coef_")
