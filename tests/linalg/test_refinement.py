@@ -17,6 +17,7 @@ from powersketch.linalg import (
     CholeskyFactor,
     FactorOperator,
     KernelOperator,
+    SymmetricOperator,
     conjugate_gradients,
     preconditioned_gradient,
     warn_if_not_converged,
@@ -46,6 +47,36 @@ def test_a_kernel_stored_in_float32(condition: float) -> None:
     assert operator.stored == "float32"
     assert result.converged
     assert true_residuals(matrix, result, b).max() <= 1.1e-11
+
+
+class _Rounded(SymmetricOperator):
+    """A diagonal matrix whose products have rounding errors."""
+
+    rounding = float(np.finfo(np.float32).eps)
+
+    def __init__(self, diagonal: Any) -> None:
+        super().__init__(len(diagonal))
+        self._diagonal, self._errors = diagonal[:, np.newaxis], np.random.default_rng(0)
+        self.exact_products = 0
+
+    def exact_product(self, V: Any) -> Any:
+        self.exact_products += 1
+        return self._diagonal * V
+
+    def _matmat(self, V: Any) -> Any:
+        product = self._diagonal * V
+        errors = self._errors.standard_normal(V.shape) / np.sqrt(len(V))
+        return product + 1e-5 * np.linalg.norm(product, axis=0) * errors
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rounded_products_aim_below_the_tolerance(seed: int) -> None:
+    """Else residuals that are a little above it would cost a new start."""
+    operator = _Rounded(np.logspace(0.0, -2.0, 400))
+    b = np.random.default_rng(seed).standard_normal((400, 8))
+    result = conjugate_gradients(operator, b, tol=1e-4)
+    assert result.converged
+    assert operator.exact_products == 1
 
 
 def test_a_factor_in_float32_as_preconditioner() -> None:

@@ -33,6 +33,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 # singular to working precision, and what is iterated is rounding errors.
 LARGEST_GROWTH = float(np.finfo(np.float64).eps) ** -0.5
 _PRECISION = float(np.finfo(np.float64).eps)
+_MARGIN = 0.75
 
 
 @storable
@@ -280,7 +281,9 @@ def refine(
     products = system.products()
     columns = np.flatnonzero(log.relative > tol)
     stalled = failed = False
-    goal = tol
+    # Residuals by rounded products may be a little below the true ones, and another cycle, which
+    # knows nothing of the directions of the first, would take many steps for that little.
+    goal = tol if products[0].rounding <= _PRECISION else _MARGIN * tol
     while columns.size and log.remaining:
         before, log.columns = log.relative[columns], columns
         log.solution_with = partial(_with_correction, system, x, columns)
