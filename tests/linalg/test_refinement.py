@@ -59,6 +59,9 @@ class _Rounded(SymmetricOperator):
         self._diagonal, self._errors = diagonal[:, np.newaxis], np.random.default_rng(0)
         self.exact_products = 0
 
+    def describe(self) -> str:
+        return "diagonal, rounded"
+
     def exact_product(self, V: Any) -> Any:
         self.exact_products += 1
         return self._diagonal * V
