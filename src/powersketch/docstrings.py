@@ -192,8 +192,9 @@ memory_budget : float or None, default=None
     blocks of rows, which get shorter where memory is scarce. With ``features="auto"`` it limits the
     size; a size that was given and does not fit is refused, with one that would. None is what is
     available. With "exact", a number for alpha and too little memory for the kernel matrix, this
-    is computed anew for every product, and its preconditioner gets as small as is needed. With
-    "row-sketch" it bounds the kernel matrix alone, by which the certificate is measured.
+    is computed anew for every product, and its preconditioner gets as small as is needed, but has
+    at least 100 columns. With "row-sketch" it bounds the kernel matrix alone, by which the
+    certificate is measured.
 random_state : int, RandomState instance or None, default=None
     Seed of the feature map, unless that has its own, and of all samples.
 n_jobs : int or None, default=None
