@@ -47,9 +47,18 @@ def _targets(block: Any) -> Any:
     return np.sin(4 * block[:, 0]) + block[:, 1]
 
 
-def generated(seconds: float = 0.0) -> tuple[da.Array, da.Array]:
+def _rows_after_reports(folder: Path, block_id: Any = None) -> Any:
+    """Make rows once anything is told; the last ones once tasks are told to be done."""
+    awaited = folder / ("done" if block_id[0] == len(CHUNKS[0]) - 1 else "begun")
+    until = time.monotonic() + 30
+    while not awaited.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    return _rows(0.2, block_id)
+
+
+def generated(argument: Any = 0.0, rows: Any = _rows) -> tuple[da.Array, da.Array]:
     """Return rows and targets that workers generate when they are needed."""
-    X = da.map_blocks(_rows, seconds, chunks=(*CHUNKS, (8,)), dtype=float, meta=np.empty((0, 8)))
+    X = da.map_blocks(rows, argument, chunks=(*CHUNKS, (8,)), dtype=float, meta=np.empty((0, 8)))
     return X, X.map_blocks(_targets, drop_axis=1, meta=np.empty(0))
 
 
@@ -98,10 +107,17 @@ def test_a_killed_worker_changes_no_bit(client: Any, after: float) -> None:
     np.testing.assert_array_equal(model().fit(*generated()).coef_, disturbed)
 
 
-def test_passes_tell_how_far_they_are(client: Any) -> None:
+def test_passes_tell_how_far_they_are(client: Any, tmp_path: Path) -> None:
     told: list[tuple[int, int | None, str]] = []
-    with running.telling(lambda *report: told.append(report)):
-        model().fit(*generated(0.2))
+
+    def report(done: int, total: int | None, what: str) -> None:
+        told.append((done, total, what))
+        (tmp_path / "begun").touch()
+        if done:
+            (tmp_path / "done").touch()
+
+    with running.telling(report):
+        model().fit(*generated(tmp_path, _rows_after_reports))
     assert {what for _, _, what in told} == {"the sample of rows", "sums over blocks"}
     assert all(total is not None and 0 <= done <= total for done, total, _ in told)
     assert max(done for done, _, _ in told) > 0
