@@ -103,12 +103,12 @@ PS_INLINE void store_doubles(float *p, Vec<double> v) {
 }
 
 // kAbreastLanes entries of a row whose squared norm is `left`.
-template <class T>
-PS_INLINE void write_gaussian(const double *products, double left, const double *right,
-                              double gamma, T *out) {
+template <class P, class T>
+PS_INLINE void write_gaussian(const P *products, double left, const double *right, double gamma,
+                              T *out) {
     constexpr std::size_t W = kLanes<double>;
     const Abreast distances = abreast([&](std::size_t c) {
-        return (broadcast(-2.0) * load_unaligned(products + c * W) + broadcast(left)) +
+        return (broadcast(-2.0) * load_doubles(products + c * W) + broadcast(left)) +
                load_unaligned(right + c * W);
     });
     // Rounding may leave a distance just below zero; what is not a number stays that.
@@ -118,17 +118,18 @@ PS_INLINE void write_gaussian(const double *products, double left, const double 
         store_doubles(out + c * W, values.parts[c]);
 }
 
-// exp(-gamma max(left_i + right_j - 2 products_ij, 0)), computed in double precision.
-template <class T>
-void gaussian_rows(const GaussianPlan &plan, Rows<const double> products, Rows<T> output,
-                   Share share) {
+// exp(-gamma max(left_i + right_j - 2 products_ij, 0)), computed in double precision. The output
+// may be the products themselves.
+template <class P, class T>
+void gaussian_rows(const GaussianPlan &plan, Rows<const P> products, Rows<T> output, Share share) {
     const std::size_t columns = plan.columns;
     const std::size_t whole = columns / kAbreastLanes * kAbreastLanes, rest = columns - whole;
-    double last_right[kAbreastLanes] = {}, last_products[kAbreastLanes] = {};
+    double last_right[kAbreastLanes] = {};
+    P last_products[kAbreastLanes] = {};
     for (std::size_t c = 0; c < rest; ++c)
         last_right[c] = plan.right[whole + c];
     for (std::size_t i = share.begin; i < share.end; ++i) {
-        const double *from = products.row(i);
+        const P *from = products.row(i);
         T *to = output.row(i), last[kAbreastLanes];
         for (std::size_t j = 0; j < whole; j += kAbreastLanes)
             write_gaussian(from + j, plan.left[i], plan.right + j, plan.gamma, to + j);

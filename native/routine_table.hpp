@@ -35,6 +35,7 @@ template <class T> struct Routines {
     std::size_t (*normal_workspace)(const NormalPlan<T> &);
     void (*normal)(const NormalPlan<T> &, Rows<const T>, Share);
     void (*gaussian)(const GaussianPlan &, Rows<const double> products, Rows<T>, Share);
+    void (*gaussian_of_own)(const GaussianPlan &, Rows<const T> products, Rows<T>, Share);
     std::size_t (*chain_workspace)(const ChainPlan<T> &);
     bool (*chain)(const ChainPlan<T> &, const ChainRows<T> &, Share);
     std::size_t (*tensor_workspace)(const TensorPlan<T> &);

@@ -71,7 +71,8 @@ template <class T> constexpr Routines<T> routines() {
     table.product = product_rows<T>;
     table.normal_workspace = normal_workspace<T>;
     table.normal = normal_rows<T>;
-    table.gaussian = gaussian_rows<T>;
+    table.gaussian = gaussian_rows<double, T>;
+    table.gaussian_of_own = gaussian_rows<T, T>;
     table.chain_workspace = chain_workspace<T>;
     table.chain = chain_rows<T>;
     table.tensor_workspace = tensor_workspace<T>;

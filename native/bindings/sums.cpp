@@ -136,6 +136,15 @@ void normal_product(Matrix<T> Z, Matrix<T> V, Vector<double> offsets, Matrix<dou
                     {0, Z.shape(0), thread_workspace(routines.normal_workspace(plan) + 64)});
 }
 
+GaussianPlan gaussian_plan(Vector<double> left, Vector<double> right, double gamma) {
+    GaussianPlan plan{};
+    plan.columns = right.shape(0);
+    plan.gamma = gamma;
+    plan.left = left.data();
+    plan.right = right.data();
+    return plan;
+}
+
 template <class T>
 void gaussian_values(Matrix<double> products, Vector<double> left, Vector<double> right,
                      double gamma, Output<T> out, std::size_t threads) {
@@ -144,14 +153,23 @@ void gaussian_values(Matrix<double> products, Vector<double> left, Vector<double
                 out.shape(1) == columns,
             "gaussian_values: wrong shapes");
     require_apart(products, out);
-    GaussianPlan plan{};
-    plan.columns = columns;
-    plan.gamma = gamma;
-    plan.left = left.data();
-    plan.right = right.data();
+    const GaussianPlan plan = gaussian_plan(left, right, gamma);
     const auto &routines = routines_for<T>();
     for_rows(rows, threads, 0, [&](Share share) {
         routines.gaussian(plan, rows_of<double>(products), rows_of<T>(out), share);
+    });
+}
+
+template <class T>
+void gaussian_in_place(Output<T> products, Vector<double> left, Vector<double> right, double gamma,
+                       std::size_t threads) {
+    require(products.shape(0) == left.shape(0) && products.shape(1) == right.shape(0),
+            "gaussian_in_place: wrong shapes");
+    const GaussianPlan plan = gaussian_plan(left, right, gamma);
+    const auto &routines = routines_for<T>();
+    const Rows<T> values = rows_of<T>(products);
+    for_rows(left.shape(0), threads, 0, [&](Share share) {
+        routines.gaussian_of_own(plan, {values.data, values.stride}, values, share);
     });
 }
 
@@ -166,6 +184,8 @@ template <class T> void bind_dense(nb::module_ &m) {
           "offsets"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
     m.def("gaussian_values", gaussian_values<T>, "products"_a.noconvert(), "left"_a.noconvert(),
           "right"_a.noconvert(), "gamma"_a, "out"_a.noconvert(), "threads"_a);
+    m.def("gaussian_in_place", gaussian_in_place<T>, "products"_a.noconvert(),
+          "left"_a.noconvert(), "right"_a.noconvert(), "gamma"_a, "threads"_a);
 }
 
 template <class T, class I> void bind_sparse(nb::module_ &m) {

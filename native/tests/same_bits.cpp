@@ -300,6 +300,12 @@ template <class T> void test_gaussian(std::size_t rows, std::size_t columns) {
         const GaussianPlan plan{columns, 0.9, left.data(), right.data()};
         k.gaussian(plan, {products.data(), columns}, {out, columns}, {0, rows, nullptr});
     });
+    compare<T>("gaussian in place", rows * columns, [&](const Routines<T> &k, T *out) {
+        const GaussianPlan plan{columns, 0.9, left.data(), right.data()};
+        for (std::size_t e = 0; e < rows * columns; ++e)
+            out[e] = T(products.data()[e]);
+        k.gaussian_of_own(plan, {out, columns}, {out, columns}, {0, rows, nullptr});
+    });
 }
 
 // Rows with few entries take the direct path of the SRHT, the others the transform.

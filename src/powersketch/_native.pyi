@@ -133,6 +133,9 @@ def gaussian_values(
     out: NDArray[_Real],
     threads: int,
 ) -> None: ...
+def gaussian_in_place(
+    products: NDArray[_Real], left: _Float64, right: _Float64, gamma: float, threads: int
+) -> None: ...
 
 class PowerChain32:
     def __init__(self, spec: ChainSpec) -> None: ...

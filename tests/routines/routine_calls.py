@@ -245,6 +245,19 @@ def gaussian_values(shape: Shape) -> Call:
     )
 
 
+def gaussian_in_place(shape: Shape) -> Call:
+    """The same from products of the dtype of the values, which take their place."""
+    left, right = shape.generator.uniform(0.0, 400.0, shape.rows), np.ones(shape.columns)
+
+    def values(native: Any, rows: Any, threads: int) -> Any:
+        products, sizes = rows
+        out = products.copy()
+        native.gaussian_in_place(out, sizes, right, 2.0, threads=threads)
+        return out
+
+    return Call((shape.dense(), left), values)
+
+
 def _leaf(shape: Shape, kind: str, length: int) -> SrhtSpec | ScatterSpec | None:
     """T of a chain: none, an SRHT of full length, or buckets that leave some of it to zeros."""
     if kind == "identity":
@@ -413,6 +426,7 @@ CALLS: dict[str, Callable[[Shape], Call]] = {
     "product-csr32": product_csr(np.int32),
     "product-csr64": product_csr(np.int64),
     "gaussian_values": gaussian_values,
+    "gaussian_in_place": gaussian_in_place,
     **_chains(),
 }
 

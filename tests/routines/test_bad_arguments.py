@@ -74,6 +74,12 @@ GOOD: dict[str, dict[str, Any]] = {
         "gamma": 1.0,
         "out": OUT,
     },
+    "gaussian_in_place": {
+        "products": OUT,
+        "left": np.ones(ROWS),
+        "right": np.ones(SIZE),
+        "gamma": 1.0,
+    },
     "product_sparse": {**CSR, "matrix": MATRIX, "out": OUT},
 }
 SPARSE = [name for name, arguments in GOOD.items() if "indptr" in arguments]
@@ -160,6 +166,8 @@ def bad_values() -> list[tuple[str, dict[str, Any]]]:
         ("gaussian_values", {"left": np.ones(ROWS - 1)}),
         ("gaussian_values", {"right": np.ones(SIZE - 1)}),
         ("gaussian_values", {"out": np.zeros((ROWS, SIZE + 1))}),
+        ("gaussian_in_place", {"left": np.ones(ROWS - 1)}),
+        ("gaussian_in_place", {"right": np.ones(SIZE - 1)}),
         ("product_sparse", {"matrix": MATRIX[:4]}),
         ("product_sparse", {"matrix": np.ones((COLUMNS, SIZE + 1))}),
     ]

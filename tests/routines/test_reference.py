@@ -296,6 +296,18 @@ class TestGaussianValues:
         assert np.count_nonzero((single > 0.0) & (single < np.finfo(np.float32).tiny)) > 1000
 
     @implementations
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_values_in_place_of_products_are_the_same(self, native: Any, dtype: Any) -> None:
+        generator = np.random.default_rng(0)
+        products = generator.normal(size=(7, 45)).astype(dtype)
+        left, right = generator.uniform(0.0, 3.0, 7), generator.uniform(0.0, 3.0, 45)
+        expected = native.gaussian_values(
+            products.astype(np.float64), left, right, 0.5, np.dtype(dtype)
+        )
+        native.gaussian_in_place(products, left, right, 0.5)
+        np.testing.assert_array_equal(products, expected)
+
+    @implementations
     def test_leaves_its_arguments_alone(self, native: Any) -> None:
         arguments = np.ones((3, 5)), np.arange(3.0), np.arange(5.0)
         copies = [argument.copy() for argument in arguments]

@@ -14,12 +14,13 @@ from powersketch.kernels.rows import (
     MatrixLike,
     in_float32,
     inner_products,
+    rounded_inner_products,
     squared_distances_of_pairs,
 )
 from powersketch.kernels.series import PowerSeries, exponential_series
 from powersketch.kernels.tiles import Preparation, Prepared
 from powersketch.parameters import Gamma, checked_gamma
-from powersketch.routines import gaussian_values, squared_norms
+from powersketch.routines import gaussian_in_place, gaussian_values, squared_norms
 from powersketch.storable import storable
 from powersketch.validation import checked_matrix
 
@@ -105,8 +106,15 @@ class Gaussian(Kernel):
         return in_float32(self._preparation(X, Y))
 
     def _tile(self, left: Prepared, right: Prepared, dtype: np.dtype[Any]) -> Real:
-        products = inner_products(left[0], right[0])
-        tile = self._rounded_values(products, left[1], right[1], dtype)
+        tile = rounded_inner_products(left[0], right[0])
+        if tile.dtype == dtype and tile.flags.c_contiguous:
+            # The products are nobody else's.
+            sizes = np.ascontiguousarray(left[1]), np.ascontiguousarray(right[1])
+            gaussian_in_place(tile, *sizes, self.gamma)
+            self._check(tile, left[1], right[1])
+        else:
+            exact = tile.astype(np.float64, copy=False)
+            tile = self._rounded_values(exact, left[1], right[1], dtype)
         far_left = np.flatnonzero(self.gamma * left[1] > _FAR)
         far_right = np.flatnonzero(self.gamma * right[1] > _FAR)
         if len(far_left) and len(far_right):
@@ -130,10 +138,14 @@ class Gaussian(Kernel):
         # Products of dense with sparse rows lie in columns, and given norms may have gaps.
         products, left, right = map(np.ascontiguousarray, (products, left, right))
         tile: Real = gaussian_values(products, left, right, self.gamma, dtype)
-        # Entries are numbers from zero to one, or NaN where norms or products exceed float64.
-        if np.isnan(tile.min(initial=1.0)):
-            raise InputError(self._overflow_text(products, left, right, dtype))
+        self._check(tile, left, right)
         return tile
+
+    def _check(self, tile: Real, left: Float64, right: Float64) -> None:
+        """Refuse rows so large that norms or products exceed float64, which leaves NaN."""
+        # Other entries are numbers from zero to one.
+        if np.isnan(tile.min(initial=1.0)):
+            raise InputError(self._overflow_text(tile, left, right, tile.dtype))
 
     def _diagonal_values(self, sizes: Float64) -> Float64:
         return np.ones_like(sizes)

@@ -74,9 +74,14 @@ def in_float32(
 
 def inner_products(left: Rows, right: Rows) -> Float64:
     """Return the dense matrix of the inner products of all rows of two blocks."""
+    return rounded_inner_products(left, right).astype(np.float64, copy=False)
+
+
+def rounded_inner_products(left: Rows, right: Rows) -> Real:
+    """Return the same in the dtype of the rows."""
     products = left @ right.T
     dense: Real = products.toarray() if is_sparse(products) else products
-    return dense.astype(np.float64, copy=False)
+    return dense
 
 
 def cosines(left: Rows, right: Rows) -> Float64:

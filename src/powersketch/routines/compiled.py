@@ -171,6 +171,13 @@ def gaussian_values(
     return out
 
 
+def gaussian_in_place(
+    products: Real, left: Vector, right: Vector, gamma: float, *, threads: int = 1
+) -> None:
+    """Write the values of :func:`gaussian_values` where their products are, in the same dtype."""
+    _native.gaussian_in_place(products, left, right, gamma, threads)
+
+
 class Chain(Protocol):
     """A chain, or what takes its place, made ready for one dtype."""
 

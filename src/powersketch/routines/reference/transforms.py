@@ -291,6 +291,14 @@ def gaussian_values(
     return values
 
 
+def gaussian_in_place(
+    products: Real, left: Vector, right: Vector, gamma: float, *, threads: int = 1
+) -> None:
+    """Write the values of :func:`gaussian_values` where their products are, in the same dtype."""
+    exact = products.astype(np.float64, copy=False)
+    products[...] = gaussian_values(exact, left, right, gamma, products.dtype, threads=threads)
+
+
 def _exponential(x: Float64) -> Float64:
     """Return exp(x) for x ≤ 0, within a unit of the last place; NaN stays NaN."""
     zero = x < _LEAST
