@@ -99,6 +99,31 @@ class TestRecursiveScores:
         np.testing.assert_array_less(scores[:-2], 0.2)
         assert {200, 201} <= set(indices)
 
+    @pytest.mark.parametrize("alpha", [0.01, 1.0, None])
+    def test_float32_rows_have_the_scores_of_float64_ones(self, alpha: float | None) -> None:
+        single = rows(2000).astype(np.float32)
+        scores = recursive_scores(KERNEL, single, 60, RandomStreams(0), alpha=alpha)
+        expected = recursive_scores(
+            KERNEL, single.astype(np.float64), 60, RandomStreams(0), alpha=alpha
+        )
+        np.testing.assert_allclose(scores, expected, rtol=1e-2)
+        assert (scores != expected).any()
+
+    def test_float64_serves_where_float32_would_not_tell_rows_apart(self) -> None:
+        generator = np.random.default_rng(0)
+        centres = 2000.0 * generator.normal(size=(20, 3))
+        single = (centres[np.arange(2000) % 20] + rows(2000)).astype(np.float32)
+        scores = recursive_scores(KERNEL, single, 60, RandomStreams(0))
+        expected = recursive_scores(KERNEL, single.astype(np.float64), 60, RandomStreams(0))
+        np.testing.assert_array_equal(scores, expected)
+
+    @pytest.mark.parametrize("scale", [1e-10, 1e5])
+    def test_float64_serves_where_values_are_beyond_float32(self, scale: float) -> None:
+        single, kernel = (scale * rows(2000)).astype(np.float32), Polynomial(degree=10)
+        scores = recursive_scores(kernel, single, 60, RandomStreams(0))
+        expected = recursive_scores(kernel, single.astype(np.float64), 60, RandomStreams(0))
+        np.testing.assert_allclose(scores, expected, rtol=1e-2, atol=1e-4)
+
 
 class TestApproximateScores:
     """[AM15], from the Nyström approximation of some columns."""

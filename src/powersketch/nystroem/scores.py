@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +33,11 @@ _MOST_COLUMNS = 512
 # In units of the mean of the diagonal: with smaller ridges, scores drown in rounding errors.
 _SMALLEST_RIDGE = 1e-9
 _JITTER = 1e-12
+# Scores of float32 rows are computed in float32 if those of the sample change by no more than this
+# share of their mean; where rows are many times as many, that is worth finding out.
+_LARGEST_ERROR = 1e-3
+_TIMES_AS_MANY = 8
+_LARGEST_OF_FLOAT32 = 1e30  # of the diagonal: weights are added
 _BLOCK_BYTES = 16 << 20
 _MOST_BLOCK_ROWS = 4096
 
@@ -159,17 +164,23 @@ class LeverageScores:
         return square
 
     def _map(
-        self, function: Callable[[Real], Float64], sample: Indices, weights: Vector, rows: Indices
-    ) -> Iterator[Float64]:
+        self,
+        function: Callable[[Real], Real],
+        sample: Indices,
+        weights: Vector,
+        rows: Indices,
+        precision: type = np.float64,
+    ) -> Iterator[Real]:
         """Yield what the function makes of the weighted columns at one block of rows after another.
 
         The function may write to its block.
         """
-        parts = slices(rows.size, _block_rows(sample.size))
-        values = self.kernel.columns(self.X[sample])
+        parts, dtype = slices(rows.size, _block_rows(sample.size)), np.dtype(precision)
+        values = self.kernel.columns(self.X[sample], precision=dtype)
+        weights = weights.astype(dtype)
 
-        def computed(part: slice) -> Float64:
-            block = values(self.X[rows[part]], np.dtype(np.float64))
+        def computed(part: slice) -> Real:
+            block = values(self.X[rows[part]], dtype)
             block *= weights
             return function(block)
 
@@ -185,14 +196,40 @@ class LeverageScores:
         ridge = self._ridge(square)
         np.fill_diagonal(square, square.diagonal() + ridge)
         solver = TriangularRows.of(jittered_cholesky(square, 0.0)[0])
-
-        def explained(block: Real) -> Vector:
-            solver.solve(block)
-            return _squared_norms(block)
-
-        known = np.concatenate(list(self._map(explained, sample, weights, rows)))
+        explained = partial(self._explained, solver, sample, weights)
+        many = rows.size > _TIMES_AS_MANY * sample.size
+        single = many and self.X.dtype == np.float32 and self._single_suffices(explained, sample)
+        known = explained(rows, np.float32 if single else np.float64)
         scores: Vector = np.clip((self._diagonal[rows] - known) / ridge, 0.0, 1.0)
         return scores
+
+    def _single_suffices(self, explained: Callable[..., Vector], sample: Indices) -> bool:
+        """Whether float32 changes what a sample explains of itself by next to nothing."""
+        if self._diagonal.max() > _LARGEST_OF_FLOAT32:
+            return False
+        exact = explained(sample)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = np.abs(explained(sample, np.float32) - exact).max()
+        # Where numbers are too large for float32 the error is NaN, and not small.
+        return bool(error <= _LARGEST_ERROR * np.mean(self._diagonal[sample] - exact))
+
+    def _explained(
+        self,
+        solver: TriangularRows,
+        sample: Indices,
+        weights: Vector,
+        rows: Indices,
+        precision: type = np.float64,
+    ) -> Vector:
+        """Return ‖L⁻¹ cᵀ‖² for the weighted values c of every row in the columns of a sample."""
+        factor = solver.in_float32 if precision == np.float32 else solver
+
+        def squares(block: Real) -> Real:
+            factor.solve(block)
+            return _squared_norms(block)
+
+        parts = self._map(squares, sample, weights, rows, precision)
+        return np.concatenate(list(parts)).astype(np.float64)
 
     def _scores_of_features(self, sample: Indices, weights: Vector) -> Vector:
         """Return b (BᵀB + λI)⁻¹ bᵀ for every row b of the Nyström features B."""
@@ -261,8 +298,8 @@ def _rank(size: int, most: int) -> int:
     return min(math.ceil(size / (4.0 * _oversampling(size))), max(most // 8, 1))
 
 
-def _squared_norms(block: Real) -> Vector:
-    norms: Vector = np.einsum("ij,ij->i", block, block)
+def _squared_norms(block: Real) -> Real:
+    norms: Real = np.einsum("ij,ij->i", block, block)
     return norms
 
 
