@@ -17,7 +17,13 @@ from scipy import linalg
 
 from powersketch.arrays import Float64, Real, Vector, slices
 from powersketch.exceptions import InputError, InputTypeError
-from powersketch.execution import Progress, blas_thread_count, interruptible, ordered_map
+from powersketch.execution import (
+    Progress,
+    blas_thread_count,
+    blas_threads,
+    interruptible,
+    ordered_map,
+)
 from powersketch.storable import storable
 
 _ROUTINES = {np.dtype(np.float64): "dpotrf", np.dtype(np.float32): "spotrf"}
@@ -69,20 +75,28 @@ def cholesky_in_place(
     if size <= _MOST_ROWS_AT_ONCE:
         return _factor_at_once(matrix)
     threads = blas_thread_count() if threads is None else threads
-    for part in slices(size, _BLOCK):
-        block = np.ascontiguousarray(_updated(matrix, part, part))
-        if not _factor_at_once(block):
-            return False
-        _copy_lower(block, matrix[part, part])
-        inverse = linalg.solve_triangular(block.T, np.eye(len(block), dtype=block.dtype))
-        below = (
-            slice(part.stop + s.start, part.stop + s.stop) for s in slices(size - part.stop, _BLOCK)
-        )
-        write = partial(_write_panel, matrix, part, inverse)
-        with closing(ordered_map(write, below, threads)) as written:
-            deque(written, maxlen=0)
-        if progress is not None:
-            progress.update(part.stop)
+    # Threads of BLAS would wait by spinning, at the expense of those that share blocks.
+    with blas_threads(1):
+        for part in slices(size, _BLOCK):
+            if not _factor_panel(matrix, part, threads):
+                return False
+            if progress is not None:
+                progress.update(part.stop)
+    return True
+
+
+def _factor_panel(matrix: Real, part: slice, threads: int) -> bool:
+    """Write some columns of the factor, or tell that there is none."""
+    block = np.ascontiguousarray(_updated(matrix, part, part))
+    if not _factor_at_once(block):
+        return False
+    _copy_lower(block, matrix[part, part])
+    inverse = linalg.solve_triangular(block.T, np.eye(len(block), dtype=block.dtype))
+    rest = slices(len(matrix) - part.stop, _BLOCK)
+    below = (slice(part.stop + rows.start, part.stop + rows.stop) for rows in rest)
+    write = partial(_write_panel, matrix, part, inverse)
+    with closing(ordered_map(write, below, threads)) as written:
+        deque(written, maxlen=0)
     return True
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from powersketch.arrays import Float64, Vector
+from powersketch.execution import blas_threads
 from powersketch.kernel_ridge.solving.left_out import LeftOut
 from powersketch.kernel_ridge.solving.preconditioners import Trial, side_by_side, stacked
 from powersketch.kernel_ridge.solving.row_products import BlockProducts, RowProducts
@@ -205,17 +206,19 @@ class IterativeRidge:
 
         try:
             for trial in trials:
-                result = conjugate_gradients(
-                    _StackedSystem(products, alphas),
-                    right,
-                    preconditioner=trial.of_each(count),
-                    tol=max(self.tol, products.least_residual),
-                    max_iterations=int(min(trial.steps, _MOST_STEPS)),
-                    x0=results[-1].x if results else x0,
-                    until=None if until is None else seen,
-                    keep_interrupted=True,
-                    verbose=self.verbose,
-                )
+                # Threads of BLAS would wait by spinning, at the expense of those that share rows.
+                with blas_threads(1):
+                    result = conjugate_gradients(
+                        _StackedSystem(products, alphas),
+                        right,
+                        preconditioner=trial.of_each(count),
+                        tol=max(self.tol, products.least_residual),
+                        max_iterations=int(min(trial.steps, _MOST_STEPS)),
+                        x0=results[-1].x if results else x0,
+                        until=None if until is None else seen,
+                        keep_interrupted=True,
+                        verbose=self.verbose,
+                    )
                 results.append(result)
                 if result.converged or result.interrupted or ended:
                     break

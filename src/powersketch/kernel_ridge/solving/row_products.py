@@ -235,8 +235,9 @@ class BlockProducts(ABC):
     def product(self, V: Float64, rows: Any) -> Float64:
         """Return the features of some rows times coefficients."""
         values = self.to_values(V).astype(self.dtype)
-        parts = [self.block(rows[part]) @ values for part in slices(len(rows), self._height)]
-        return np.concatenate(parts).astype(np.float64)
+        tasks = (self._task(rows[part]) for part in slices(len(rows), self._height))
+        parts = ordered_map(lambda task: task()[1] @ values, tasks, self._threads)
+        return np.concatenate(list(parts)).astype(np.float64)
 
     def normal_product(self, V: Float64) -> Float64:
         """Return ΦᵀWΦ V; every block is read once."""
@@ -316,7 +317,7 @@ class BlockProducts(ABC):
     def _tasks(self) -> Iterator[Callable[[], tuple[slice, Any]]]:
         return (self._task(part) for part in self._parts)
 
-    def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
+    def _task(self, part: Any) -> Callable[[], tuple[Any, Any]]:
         """Return what gives some rows and their values in the thread that multiplies by them."""
         return lambda: (part, self.block(part))
 
@@ -350,7 +351,7 @@ class DenseFeatures(BlockProducts):
         warn_of_blocks(self._heard or [], RangeWarning)
         self._heard = None
 
-    def _task(self, part: slice) -> Callable[[], tuple[slice, Any]]:
+    def _task(self, part: Any) -> Callable[[], tuple[Any, Any]]:
         # Maps of users, and warnings, belong to the thread that called; BLAS has one thread then,
         # so that what is stored has the bits of what is computed again.
         block = self.block(part)
