@@ -79,6 +79,41 @@ class TestPrecision:
         path = self.model("loo", alphas=[1e-8, 1.0]).fit(X, y)
         assert path.statistics_.rounding == 0.0
 
+    @pytest.mark.parametrize("alphas", [[1e-5, 1e-3, 0.1], [1e-7, 1e-2]])
+    @pytest.mark.filterwarnings("ignore:the best score:UserWarning")
+    def test_float32_is_taken_where_errors_are_small_beside_the_sums(
+        self, small: None, alphas: Any
+    ) -> None:
+        """Far more rows than features: no direction has an eigenvalue as small as the errors."""
+        del small
+        generator = np.random.default_rng(0)
+        X = generator.normal(size=(20_000, 8)).astype(np.float32)
+        y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * generator.normal(size=len(X))
+        sketch = GaussianSketch(0.2, n_components=120, random_state=0)
+        model = ridge(features=sketch, alpha="loo", alphas=alphas, solver="gram").fit(X, y)
+        Z = model.feature_map_.transform(X)
+        exact = block_statistics(Z, y)
+        assert np.linalg.eigvalsh(exact.gram)[0] > 1.0
+        assert np.abs(model.statistics_.gram - exact.gram).max() > 1e-6
+        assert model.statistics_.rounding == 0.0
+        for alpha in alphas:
+            found, expected = (sums.solve(alpha).coef for sums in (model.statistics_, exact))
+            np.testing.assert_allclose(Z @ found, Z @ expected, rtol=0, atol=1e-5)
+
+    @pytest.mark.filterwarnings("ignore:the best score:UserWarning")
+    def test_float64_is_taken_where_a_direction_is_as_small_as_the_errors(
+        self, small: None
+    ) -> None:
+        del small
+        X, y = rows(4000)
+        X[:, 4] = X[:, 3] + np.float32(1e-4) * X[:, 4]
+        sketch = GaussianSketch(0.05, n_components=60, random_state=0)
+        model = ridge(features=sketch, alpha="loo", alphas=[1e-8, 1e-2], solver="gram").fit(X, y)
+        exact = block_statistics(model.feature_map_.transform(X), y)
+        eigenvalues = np.linalg.eigvalsh(exact.gram)
+        assert eigenvalues[0] < 1e-8 * eigenvalues[-1]
+        np.testing.assert_allclose(model.statistics_.gram, exact.gram, rtol=0, atol=1e-10)
+
     @pytest.mark.filterwarnings("ignore:the best score:UserWarning")
     def test_a_small_alpha_is_looked_for_in_float64(self, small: None) -> None:
         del small

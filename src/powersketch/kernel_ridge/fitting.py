@@ -315,16 +315,26 @@ class RidgeFits(RidgeSettings):
         Of rows that come in blocks, `before` is the rounding of the others so far. Their alpha has
         to be known then: it cannot be seen too late that it is too small.
         """
-        features, rounding = fitted["_features"], None
+        features = fitted["_features"]
+        sums = FeatureSums.of(features)
+
+        def summed(rounding: float | None = None) -> RidgeStatistics:
+            progress = Progress(type(self).__name__, rows.count, self.verbose)
+            return sums.finished(sums.of_rows(rows, fitted["_block_bytes"], progress, rounding))
+
         errors = None
         if not in_float64 and (before is None or not isinstance(self.alpha, str)):
             errors = errors_of_float32(features, rows)
-        alphas = checked_alphas(self.alphas)
-        if errors is not None and errors.are_hidden(rows.count, self.alpha, alphas, before or 0.0):
-            rounding = errors.of_rows(rows.count)
-        progress = Progress(type(self).__name__, rows.count, self.verbose)
-        sums = FeatureSums.of(features)
-        return sums.finished(sums.of_rows(rows, fitted["_block_bytes"], progress, rounding))
+        if errors is None:
+            return summed()
+        used = self.alpha, checked_alphas(self.alphas)
+        if errors.are_hidden(rows.count, *used, before or 0.0):
+            return summed(errors.of_rows(rows.count))
+        if before is None and errors.may_be_small(rows.count, *used):
+            statistics = summed(errors.of_rows(rows.count))
+            if errors.are_small(statistics.gram, rows.count, *used):
+                return replace(statistics, rounding=0.0)
+        return summed()
 
     def _solution_of(
         self, statistics: RidgeStatistics, left_out: list[Any], fitted: Mapping[str, Any]

@@ -1,4 +1,8 @@
-"""The precision of sums over rows of float32: half the time where the penalty hides the errors."""
+"""The precision of sums over rows of float32: half the time where nobody can tell the difference.
+
+Errors of a Gram matrix G cannot be seen where the penalty is much larger than they are, or where
+they are much smaller than G + alpha I in every direction.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from powersketch.arrays import Float64, Vector
+from powersketch.arrays import Float64, Real, Vector
 from powersketch.kernel_ridge.rows.training_rows import TrainingRows
+from powersketch.kernel_ridge.solving.factored_path import LEAST_SHARE
 from powersketch.kernel_ridge.solving.features import Features
 from powersketch.kernel_ridge.solving.statistics import ALPHA_PER_ROUNDING
+from powersketch.linalg import cholesky_in_place
 from powersketch.random_streams import RandomStreams
 
 # Below, sums in float64 take no time worth saving.
@@ -18,21 +25,37 @@ _FEWEST_FEATURES = 256
 _FEWEST_ROWS = 8192
 # Errors are measured on this many rows and features.
 _SAMPLE_ROWS, _SAMPLE_FEATURES = 2048, 512
+_EVERY = 4  # of these rows for errors of all features, which take longer
 _POWER_STEPS = 12
 # Of the trace: the alpha that a search begins with where nothing is known, and a bit below it.
 _SHARE_OF_SEARCH = 1e-7
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SumErrors:
     """Errors of products in float32, measured on some rows.
 
-    `norm` is that of the errors of the Gram matrix, `trace` the sum of its eigenvalues, both for
-    one row in the mean.
+    `Z` are the features of these about their means, times the roots of weights, `gram` and `errors`
+    the Gram matrix of some of the features and its errors. `norm` is that of the errors of the
+    Gram matrix of all, `trace` the sum of its eigenvalues, both for one row in the mean.
     """
 
+    Z: Real
+    gram: Float64
+    errors: Float64
     norm: float
     trace: float
+
+    @classmethod
+    def of(cls, Z: Real) -> SumErrors:
+        """Measure the errors of these features."""
+        count, size = Z.shape
+        some = np.ascontiguousarray(Z[:, :: -(-size // _SAMPLE_FEATURES)])
+        gram, errors = _errors(some)
+        # Errors are like random numbers, whose matrices have norms as the roots of their sizes.
+        norm = _norm(lambda vector: errors @ vector, len(errors)) * np.sqrt(size / len(errors))
+        trace = float(np.einsum("ij,ij->", Z, Z, dtype=np.float64))
+        return cls(Z, gram, errors, norm / count, trace / count)
 
     def of_rows(self, count: float) -> float:
         """Return about the norm for this many rows, or more: errors of blocks partly cancel."""
@@ -47,9 +70,33 @@ class SumErrors:
         """
         if alpha == "gcv" or not np.isfinite(self.norm):
             return False
-        least = _SHARE_OF_SEARCH * self.trace * count if alphas is None else float(alphas.min())
-        least = least if isinstance(alpha, str) else alpha
+        least = self._least(count, alpha, alphas, _SHARE_OF_SEARCH)
         return least > ALPHA_PER_ROUNDING * (before + self.of_rows(count))
+
+    def may_be_small(self, count: float, alpha: float | str, alphas: Vector | None) -> bool:
+        """Tell whether they are small beside the Gram matrix of some features: worth a try."""
+        if alpha == "gcv" or not np.isfinite(self.norm):
+            return False
+        least = self._least(count, alpha, alphas, LEAST_SHARE) / count * len(self.Z)
+        return _share(self.errors, self.gram, least) <= 1.0 / ALPHA_PER_ROUNDING
+
+    def are_small(
+        self, gram: Float64, count: float, alpha: float | str, alphas: Vector | None
+    ) -> bool:
+        """Tell whether they are small beside the Gram matrix of all features and so many rows."""
+        Z = np.ascontiguousarray(self.Z[::_EVERY])
+        _, errors = _errors(Z)
+        errors *= count / len(Z)
+        least = self._least(count, alpha, alphas, LEAST_SHARE)
+        return _share(errors, gram, least) <= 1.0 / ALPHA_PER_ROUNDING
+
+    def _least(
+        self, count: float, alpha: float | str, alphas: Vector | None, share: float
+    ) -> float:
+        """Return the least alpha that may be used: where it is searched, a share of the trace."""
+        if not isinstance(alpha, str):
+            return alpha
+        return share * self.trace * count if alphas is None else float(alphas.min())
 
 
 def errors_of_float32(features: Features, rows: TrainingRows) -> SumErrors | None:
@@ -66,27 +113,42 @@ def errors_of_float32(features: Features, rows: TrainingRows) -> SumErrors | Non
     Z = features.transform(sample.X)
     if Z.dtype != np.float32:
         return None
-    size = Z.shape[1]
     Z = Z - Z.mean(axis=0)
     if sample.weights is not None:
         Z *= np.sqrt(sample.weights)[:, np.newaxis].astype(np.float32)
-    trace = float(np.einsum("ij,ij->", Z, Z, dtype=np.float64))
-    some = np.ascontiguousarray(Z[:, :: -(-size // _SAMPLE_FEATURES)])
-    precise = some.astype(np.float64)
+    return SumErrors.of(Z)
+
+
+def _errors(Z: Real) -> tuple[Float64, Float64]:
+    """Return the Gram matrix of features, and the errors of the one in float32."""
+    precise = Z.astype(np.float64)
+    gram = precise.T @ precise
     # Products that overflow are errors, too.
     with np.errstate(over="ignore", invalid="ignore"):
-        errors = precise.T @ precise - some.T @ some
-    # Errors are like random numbers, whose matrices have norms as the roots of their sizes.
-    norm = _norm(errors) * np.sqrt(size / some.shape[1])
-    return SumErrors(float(norm) / sample.count, trace / sample.count)
+        return gram, gram - Z.T @ Z
 
 
-def _norm(matrix: Float64) -> Any:
-    """Return about the largest eigenvalue in size of a symmetric matrix."""
-    vector: Vector = RandomStreams(0, "kernel-ridge/errors").normal("start", matrix.shape[0])
-    length = np.linalg.norm(vector)
+def _share(errors: Float64, gram: Float64, alpha: float) -> float:
+    """Return the largest error relative to gram + alpha I; infinity where that is not definite."""
+    # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
+    factor = np.array(gram.T, order="C")
+    factor[np.diag_indices_from(factor)] += alpha
+    if not cholesky_in_place(factor):
+        return np.inf
+
+    def relative(vector: Vector) -> Vector:
+        inner = solve_triangular(factor, vector, lower=True, trans=1, check_finite=False)
+        return np.asarray(solve_triangular(factor, errors @ inner, lower=True, check_finite=False))
+
+    return _norm(relative, len(factor))
+
+
+def _norm(multiply: Any, size: int) -> float:
+    """Return about the largest eigenvalue in size of a symmetric matrix, from its products."""
+    vector: Vector = RandomStreams(0, "kernel-ridge/errors").normal("start", size)
+    length = float(np.linalg.norm(vector))
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(_POWER_STEPS):
-            vector = matrix @ (vector / (length or 1.0))
-            length = np.linalg.norm(vector)
+            vector = multiply(vector / (length or 1.0))
+            length = float(np.linalg.norm(vector))
     return length

@@ -88,7 +88,7 @@ class RidgeStatistics:
         Σ w_i (y_i − mean)².
     rounding : float, default=0.0
         About the norm of the errors of `gram` where products were computed in float32; 0 where
-        everything was in float64.
+        everything was in float64, or errors are far smaller than `gram` in every direction.
 
     Examples
     --------
