@@ -24,6 +24,7 @@ from powersketch.kernel_ridge.solving.preconditioners import (
     rows_of_sample,
     steps_with_landmarks,
 )
+from powersketch.kernel_ridge.solving.row_products import bytes_of_block
 
 SOLVERS = ("auto", "gram", "cg")
 
@@ -52,7 +53,8 @@ _LEFT_OUT_ROWS = 2048
 # Sums are preferred where iterations gain little, as more follows from sums.
 _WORTH_IT = 0.95
 _FEWEST_FEATURES = 512
-_BLOCKS = 384 << 20
+# Blocks of features that there are at a time: tasks that wait, and what blocks are made from.
+_BLOCKS = 12
 # Of what is available: the rest is for rows, for what others do, and for what was not predicted.
 _SHARE_OF_AVAILABLE, _SHARE_TO_STORE = 0.9, 0.75
 # What an ordinary machine has available, by which solvers are compared on every machine.
@@ -171,7 +173,7 @@ class Problem:
     def bytes_of_iterations(self) -> float:
         """Return the most that iterations hold at a time beside the rows, with nothing stored."""
         n, m, t = float(self.rows), float(self.features), float(self.targets)
-        total = min(_BLOCKS, 32.0 * n * m) + self.kept_bytes
+        total = min(_BLOCKS * bytes_of_block(self.features), 32.0 * n * m) + self.kept_bytes
         # Vectors of the iterations, for a few alphas; and targets, weighted for every side.
         total += 100.0 * m * t * (_TOGETHER if self.alphas != 1 else 1) + 40.0 * n * t
         if m <= MOST_FACTORED:

@@ -41,11 +41,18 @@ BLOCK_ROWS = 2048
 """Rows of a block: enough for their sums to take no time worth saving."""
 
 _BLOCK_BYTES = 32 << 20
+# Sums of fewer rows take as long as their products.
+_FEWEST_ROWS = 256
 # Else the last block keeps one thread busy while the others wait.
 _FEWEST_BLOCKS = 8
 _SMALLEST_BLOCK = 64
 _LEAST_WEIGHT = 1e-300
 _ROWS_FOR_ALPHA, _NUMBERS_FOR_ALPHA = 512, 1 << 25
+
+
+def bytes_of_block(features: int) -> int:
+    """Return the most that a block of rows takes in float32."""
+    return max(_BLOCK_BYTES, 4 * _FEWEST_ROWS * features)
 
 
 class RowProducts(Protocol):
@@ -134,7 +141,7 @@ class BlockProducts(ABC):
         self.targets = rows.targets.reshape(rows.count, -1)
         self.all_weights = np.ones(rows.count) if rows.weights is None else rows.weights
         self._threads = blas_thread_count()
-        height = min(BLOCK_ROWS, _BLOCK_BYTES // (4 * size), rows.count // _FEWEST_BLOCKS)
+        height = min(BLOCK_ROWS, bytes_of_block(size) // (4 * size), rows.count // _FEWEST_BLOCKS)
         self._height = max(height, _SMALLEST_BLOCK)
         self._parts = list(slices(rows.count, self._height))
         self._seed = seed
@@ -273,10 +280,10 @@ class BlockProducts(ABC):
     def _sum(self, product: Callable[[slice, Any], Real]) -> Float64:
         """Add up products of blocks in float64, and in their order whichever thread is faster."""
         tasks = ordered_map(lambda task: product(*task()), self._tasks(), self._threads)
-        total: Any = 0.0
         with closing(tasks):
+            total = next(tasks).astype(np.float64, copy=False)
             for summand in tasks:
-                total = total + summand.astype(np.float64)
+                total += summand
         return np.asarray(total)
 
     def _computed_once(self, parts: Sequence[slice]) -> Real:
