@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ _WIDTH = 512
 _LARGEST_JITTER = 0.1
 _LARGEST_JITTER_OF_LANDMARKS = 1e-2
 # One call of LAPACK factors this many rows; of more, blocks of rows.
-_MOST_ROWS_AT_ONCE, _BLOCK = 6144, 512
+_MOST_ROWS_AT_ONCE, _BLOCK = 6144, 384
 # Of one call of SciPy's triangular solver. It takes about a tenth of a second.
 _MULTIPLICATIONS = 2**31
 # Of the pivots. Beyond it, rounding errors of float32 are as large as the smallest eigenvalues.
@@ -75,29 +76,35 @@ def cholesky_in_place(
     if size <= _MOST_ROWS_AT_ONCE:
         return _factor_at_once(matrix)
     threads = blas_thread_count() if threads is None else threads
+    parts = list(slices(size, _BLOCK))
     # Threads of BLAS would wait by spinning, at the expense of those that share blocks.
     with blas_threads(1):
-        for part in slices(size, _BLOCK):
-            if not _factor_panel(matrix, part, threads):
+        inverse = _factor_diagonal(matrix, parts[0])
+        for part, after in pairwise(parts):
+            if inverse is None:
                 return False
+            below = (rows for rows in parts if rows.start >= part.stop)
+            write = partial(_write_panel, matrix, part, inverse)
+            with closing(ordered_map(write, below, threads)) as written:
+                next(written)
+                # Of the next block all is known that is to its left; the threads go on meanwhile.
+                inverse = _factor_diagonal(matrix, after)
+                deque(written, maxlen=0)
             if progress is not None:
                 progress.update(part.stop)
-    return True
+    if progress is not None:
+        progress.update(size)
+    return inverse is not None
 
 
-def _factor_panel(matrix: Real, part: slice, threads: int) -> bool:
-    """Write some columns of the factor, or tell that there is none."""
+def _factor_diagonal(matrix: Real, part: slice) -> Real | None:
+    """Write the factor of a block on the diagonal; return its inverse, or None if there is none."""
     block = np.ascontiguousarray(_updated(matrix, part, part))
     if not _factor_at_once(block):
-        return False
+        return None
     _copy_lower(block, matrix[part, part])
-    inverse = linalg.solve_triangular(block.T, np.eye(len(block), dtype=block.dtype))
-    rest = slices(len(matrix) - part.stop, _BLOCK)
-    below = (slice(part.stop + rows.start, part.stop + rows.stop) for rows in rest)
-    write = partial(_write_panel, matrix, part, inverse)
-    with closing(ordered_map(write, below, threads)) as written:
-        deque(written, maxlen=0)
-    return True
+    identity = np.eye(len(block), dtype=block.dtype)
+    return np.asarray(linalg.solve_triangular(block.T, identity))
 
 
 def _updated(matrix: Real, rows: slice, columns: slice) -> Real:

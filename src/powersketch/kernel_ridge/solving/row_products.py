@@ -40,7 +40,8 @@ from powersketch.routines import normal_product
 BLOCK_ROWS = 2048
 """Rows of a block: enough for their sums to take no time worth saving."""
 
-_BLOCK_BYTES = 32 << 20
+# Of a block: what is larger would be new pages of memory for every one.
+_BLOCK_BYTES = 24 << 20
 # Sums of fewer rows take as long as their products.
 _FEWEST_ROWS = 256
 # Else the last block keeps one thread busy while the others wait.
