@@ -6,8 +6,8 @@ they are much smaller than G + alpha I in every direction.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -35,27 +35,29 @@ _SHARE_OF_SEARCH = 1e-7
 class SumErrors:
     """Errors of products in float32, measured on some rows.
 
-    `Z` are the features of these about their means, times the roots of weights, `gram` and `errors`
-    the Gram matrix of some of the features and its errors. `norm` is that of the errors of the
-    Gram matrix of all, `trace` the sum of its eigenvalues, both for one row in the mean.
+    `gram` and `errors` are the Gram matrix of some features of `count` rows, and its errors; `Z`
+    all features of a few of these rows. `norm` is that of the errors of the Gram matrix of all
+    features, `trace` the sum of its eigenvalues, both for one row in the mean.
     """
 
-    Z: Real
+    count: int
     gram: Float64
     errors: Float64
+    Z: Real
     norm: float
     trace: float
 
     @classmethod
     def of(cls, Z: Real) -> SumErrors:
-        """Measure the errors of these features."""
+        """Measure the errors of features about their means, times the roots of weights."""
         count, size = Z.shape
         some = np.ascontiguousarray(Z[:, :: -(-size // _SAMPLE_FEATURES)])
         gram, errors = _errors(some)
         # Errors are like random numbers, whose matrices have norms as the roots of their sizes.
         norm = _norm(lambda vector: errors @ vector, len(errors)) * np.sqrt(size / len(errors))
         trace = float(np.einsum("ij,ij->", Z, Z, dtype=np.float64))
-        return cls(Z, gram, errors, norm / count, trace / count)
+        few = np.ascontiguousarray(Z[::_EVERY])
+        return cls(count, gram, errors, few, norm / count, trace / count)
 
     def of_rows(self, count: float) -> float:
         """Return about the norm for this many rows, or more: errors of blocks partly cancel."""
@@ -77,18 +79,16 @@ class SumErrors:
         """Tell whether they are small beside the Gram matrix of some features: worth a try."""
         if alpha == "gcv" or not np.isfinite(self.norm):
             return False
-        least = self._least(count, alpha, alphas, LEAST_SHARE) / count * len(self.Z)
-        return _share(self.errors, self.gram, least) <= 1.0 / ALPHA_PER_ROUNDING
+        least = self._least(count, alpha, alphas, LEAST_SHARE) * self.count / count
+        return _relative_norm(self.errors, self.gram, least) <= 1.0 / ALPHA_PER_ROUNDING
 
     def are_small(
         self, gram: Float64, count: float, alpha: float | str, alphas: Vector | None
     ) -> bool:
         """Tell whether they are small beside the Gram matrix of all features and so many rows."""
-        Z = np.ascontiguousarray(self.Z[::_EVERY])
-        _, errors = _errors(Z)
-        errors *= count / len(Z)
+        errors = _errors(self.Z)[1] * (count / len(self.Z))
         least = self._least(count, alpha, alphas, LEAST_SHARE)
-        return _share(errors, gram, least) <= 1.0 / ALPHA_PER_ROUNDING
+        return _relative_norm(errors, gram, least) <= 1.0 / ALPHA_PER_ROUNDING
 
     def _least(
         self, count: float, alpha: float | str, alphas: Vector | None, share: float
@@ -128,7 +128,7 @@ def _errors(Z: Real) -> tuple[Float64, Float64]:
         return gram, gram - Z.T @ Z
 
 
-def _share(errors: Float64, gram: Float64, alpha: float) -> float:
+def _relative_norm(errors: Float64, gram: Float64, alpha: float) -> float:
     """Return the largest error relative to gram + alpha I; infinity where that is not definite."""
     # The matrix is symmetric: its transpose, which lies in memory row by row, is the same.
     factor = np.array(gram.T, order="C")
@@ -143,7 +143,7 @@ def _share(errors: Float64, gram: Float64, alpha: float) -> float:
     return _norm(relative, len(factor))
 
 
-def _norm(multiply: Any, size: int) -> float:
+def _norm(multiply: Callable[[Vector], Vector], size: int) -> float:
     """Return about the largest eigenvalue in size of a symmetric matrix, from its products."""
     vector: Vector = RandomStreams(0, "kernel-ridge/errors").normal("start", size)
     length = float(np.linalg.norm(vector))
