@@ -184,8 +184,8 @@ template <class T> void bind_dense(nb::module_ &m) {
           "offsets"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
     m.def("gaussian_values", gaussian_values<T>, "products"_a.noconvert(), "left"_a.noconvert(),
           "right"_a.noconvert(), "gamma"_a, "out"_a.noconvert(), "threads"_a);
-    m.def("gaussian_in_place", gaussian_in_place<T>, "products"_a.noconvert(),
-          "left"_a.noconvert(), "right"_a.noconvert(), "gamma"_a, "threads"_a);
+    m.def("gaussian_in_place", gaussian_in_place<T>, "products"_a.noconvert(), "left"_a.noconvert(),
+          "right"_a.noconvert(), "gamma"_a, "threads"_a);
 }
 
 template <class T, class I> void bind_sparse(nb::module_ &m) {
