@@ -37,7 +37,7 @@ _JITTER = 1e-12
 # share of their mean; where rows are many times as many, that is worth finding out.
 _LARGEST_ERROR = 1e-3
 _TIMES_AS_MANY = 8
-_LARGEST_OF_FLOAT32 = 1e30  # of the diagonal: weights are added
+_LARGEST_OF_FLOAT32 = 1e30  # of the diagonal, which weights multiply
 _BLOCK_BYTES = 16 << 20
 _MOST_BLOCK_ROWS = 4096
 
